@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def describe(repository: Path) -> Describe:
     def make(**fields: Any) -> ExperimentSpec:
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "name": "x",
             "git": str(repository),
             "base": "v6.1",
@@ -37,6 +37,6 @@ def describe(repository: Path) -> Describe:
             "cases": [{"workload": "showgids", "preset": "smoke"}],
             "measure": {"boots": 3},
         }
-        return spec_from_mapping(given | fields)
+        return spec_from_mapping(defaults | fields)
 
     return make

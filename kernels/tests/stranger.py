@@ -58,7 +58,7 @@ class Stranger:
 
 def snapshot(top: Path) -> dict[str, tuple[int, bytes]]:
     """Everything below a folder: mode, and content or target; to show that nothing there has changed."""
-    found = {}
+    contents = {}
     for path in sorted(top.rglob("*")):
         mode = path.lstat().st_mode
         content = (
@@ -68,5 +68,5 @@ def snapshot(top: Path) -> dict[str, tuple[int, bytes]]:
             if path.is_file()
             else b""
         )
-        found[str(path.relative_to(top))] = (mode, content)
-    return found
+        contents[str(path.relative_to(top))] = (mode, content)
+    return contents

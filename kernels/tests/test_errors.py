@@ -8,19 +8,19 @@ from kernels.errors import KernelsError, PatchDoesNotApply, PatchRejected, sugge
 
 
 def exceptions_of_the_package() -> list[type[Exception]]:
-    found = set()
+    exceptions = set()
     for module in pkgutil.iter_modules(kernels.__path__):
         if module.name == "tests":
             continue
         members = vars(importlib.import_module(f"kernels.{module.name}")).values()
-        found |= {
+        exceptions |= {
             member
             for member in members
             if inspect.isclass(member)
             and issubclass(member, Exception)
             and member.__module__.startswith("kernels.")
         }
-    return sorted(found, key=lambda member: member.__name__)
+    return sorted(exceptions, key=lambda member: member.__name__)
 
 
 def test_every_exception_says_whom_to_blame_and_whether_to_retry() -> None:

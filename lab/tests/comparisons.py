@@ -36,7 +36,7 @@ HOSTILE = (
 
 
 def make_cell(variant: str, verdict: str = "unchanged", role: str = "candidate", **fields: Any) -> CellData:
-    given: dict[str, Any] = {
+    cell: dict[str, Any] = {
         "id": 1,
         "variant": variant,
         "role": role,
@@ -58,15 +58,15 @@ def make_cell(variant: str, verdict: str = "unchanged", role: str = "candidate",
         "partial": False,
         "notes": [],
     }
-    given |= fields
-    given["medians_ratio"] = medians_ratio(given["base_median"], given["median"])
-    return given  # type: ignore[return-value]
+    cell |= fields
+    cell["medians_ratio"] = medians_ratio(cell["base_median"], cell["median"])
+    return cell  # type: ignore[return-value]
 
 
 def make_metric(name: str, cells: Sequence[CellData], *, primary: bool = True, **fields: Any) -> MetricData:
     spreads = [make_spread(cells[0]["base_median"], "base")] if cells else []
     spreads += [make_spread(cell["median"], cell["variant"]) for cell in cells]
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "name": name,
         "unit": "ns",
         "better": "lower",
@@ -77,7 +77,7 @@ def make_metric(name: str, cells: Sequence[CellData], *, primary: bool = True, *
         "cells": list(cells),
         "effects": [],
     }
-    return given | fields  # type: ignore[return-value]
+    return defaults | fields  # type: ignore[return-value]
 
 
 def make_spread(median: float | None, variant: str) -> SpreadData | None:
@@ -94,7 +94,7 @@ def make_spread(median: float | None, variant: str) -> SpreadData | None:
 
 
 def make_case(metrics: Sequence[MetricData], workload: str = "showgids", **fields: Any) -> CaseData:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": 41,
         "workload": workload,
         "preset": "small",
@@ -107,11 +107,11 @@ def make_case(metrics: Sequence[MetricData], workload: str = "showgids", **field
         "invalid": [],
         "models_and_machines": [],
     }
-    return given | fields  # type: ignore[return-value]
+    return defaults | fields  # type: ignore[return-value]
 
 
 def make_variant(name: str, role: str = "candidate", **fields: Any) -> VariantData:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": 1,
         "name": name,
         "role": role,
@@ -123,7 +123,7 @@ def make_variant(name: str, role: str = "candidate", **fields: Any) -> VariantDa
         "release": "6.1.192-k0123456789ab",
         "code_hash": "ab" * 32,
     }
-    return given | fields  # type: ignore[return-value]
+    return defaults | fields  # type: ignore[return-value]
 
 
 _EXPERIMENT: dict[str, Any] = {
@@ -167,7 +167,7 @@ def make_data(cases: Sequence[CaseData], variants: Sequence[VariantData], **fiel
             for cell in metric["cells"]:
                 if metric["primary"] and cell["role"] == "candidate":
                     verdicts[cell["verdict"]] = verdicts.get(cell["verdict"], 0) + 1
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "format": 1,
         "base": {
             "name": "base",
@@ -179,14 +179,14 @@ def make_data(cases: Sequence[CaseData], variants: Sequence[VariantData], **fiel
         },
         "switches": [
             {
-                "name": one["name"],
+                "name": variant["name"],
                 "kind": "patch",
-                "title": f"kernfs: {one['name']}",
+                "title": f"kernfs: {variant['name']}",
                 "author": "A",
                 "link": "",
             }
-            for one in variants
-            if one["role"] == "candidate" and len(one["switches"]) == 1
+            for variant in variants
+            if variant["role"] == "candidate" and len(variant["switches"]) == 1
         ],
         "variants": [make_variant("base", "base"), *variants],
         "cases": list(cases),
@@ -198,7 +198,7 @@ def make_data(cases: Sequence[CaseData], variants: Sequence[VariantData], **fiel
         "experiment": _EXPERIMENT | fields.pop("experiment", {}),
         "environment": _ENVIRONMENT | fields.pop("environment", {}),
     }
-    data: ComparisonData = given | merged | fields  # type: ignore[assignment]
+    data: ComparisonData = defaults | merged | fields  # type: ignore[assignment]
     data["conclusion"] = as_data(_facts(data))
     return data
 
@@ -214,18 +214,21 @@ def _facts(data: ComparisonData) -> Facts:
                 numbers = cell["ratio"], cell["low"], cell["high"], cell["boots"], cell["boots_needed"]
                 points[kernel].append(MetricFact(metric["name"], cell["verdict"], *numbers, cell["margin"]))
         control = tuple(points.pop("a/a", ()))
-        failed = tuple(FailedBoots(one["variant"], one["boots"], one["outcome"]) for one in case["failures"])
+        failed = tuple(
+            FailedBoots(failure["variant"], failure["boots"], failure["outcome"])
+            for failure in case["failures"]
+        )
         measured = {kernel: tuple(each) for kernel, each in points.items()}
         cases.append(CaseFacts(case["id"], case["workload"], measured, control, failed))
     asked = data["experiment"]
-    kernels = [one for one in data["variants"] if one["role"] == "candidate"]
+    kernels = [variant for variant in data["variants"] if variant["role"] == "candidate"]
     return Facts(
         asked["state"],
         asked["clock"],
         tuple(cases),
         tuple(
-            Kernel(one["name"], tuple(one["switches"]), one["state"], one["blame"] == "lab")
-            for one in kernels
+            Kernel(variant["name"], tuple(variant["switches"]), variant["state"], variant["blame"] == "lab")
+            for variant in kernels
         ),
         boots_asked=asked["boots"],
         arms=2 + len(kernels),
@@ -356,9 +359,9 @@ def _failure(name: str) -> Any:
 def _metric(draw: st.DrawFn, variants: Sequence[VariantData]) -> MetricData:
     cells = [
         make_cell(
-            one["name"],
+            variant["name"],
             draw(_VERDICTS),
-            one["role"],
+            variant["role"],
             base_median=draw(_NUMBERS),
             median=draw(_NUMBERS),
             ratio=draw(_RATIOS),
@@ -367,6 +370,6 @@ def _metric(draw: st.DrawFn, variants: Sequence[VariantData]) -> MetricData:
             boots_needed=draw(st.one_of(st.none(), st.integers(1, 10**7))),
             reason=draw(NAMES),
         )
-        for one in variants
+        for variant in variants
     ]
     return make_metric(draw(NAMES) or "m", cells, primary=draw(st.booleans()), unit=draw(NAMES))

@@ -84,7 +84,7 @@ URGENCY = frozenset({"priority"})
 def schema_fields(part: type[BaseModel] = ExperimentSpec, before: str = "") -> Iterator[str]:
     """Yield the field of each place of a description, such as "cases[].preset"; what a reproducer says is one."""
     for name, field in part.model_fields.items():
-        inner = next((one for one in _types(field.annotation) if issubclass(one, BaseModel)), None)
+        inner = next((kind for kind in _types(field.annotation) if issubclass(kind, BaseModel)), None)
         many = "[]" if "tuple" in str(field.annotation) else ""
         if inner is None or before + name in REPRODUCED:
             yield before + name

@@ -57,8 +57,11 @@ def exact_experiment(boots: int = 2, *, names: Mapping[str, str] | None = None) 
     }  # fmt: skip
     for variant, own in variants.values():
         renamed = [
-            {tuple((names or {}).get(frame, frame) for frame in stack): count for stack, count in one.items()}
-            for one in own[:boots]
+            {
+                tuple((names or {}).get(frame, frame) for frame in stack): count
+                for stack, count in profile.items()
+            }
+            for profile in own[:boots]
         ]
         add_exact_boots(variant, case, renamed)
     return case

@@ -40,7 +40,7 @@ def make_experiment(**fields: Any) -> Experiment:
     tree, _ = Tree.objects.get_or_create(
         name="tiny", defaults={"kind": "git", "location": "/srv/tiny", "default_revision": "v1"}
     )
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "name": "an experiment",
         "spec": {},
         "digest": "d" * 64,
@@ -57,7 +57,7 @@ def make_experiment(**fields: Any) -> Experiment:
         "verify": False,
         "seed": 1,
     }
-    return Experiment.objects.create(**(given | fields))
+    return Experiment.objects.create(**(defaults | fields))
 
 
 def make_build(inputs: str, **fields: Any) -> Build:
@@ -72,8 +72,8 @@ def make_build(inputs: str, **fields: Any) -> Build:
         "cc": "gcc",
         "modules_of": [],
     }
-    given: dict[str, Any] = {"tree_id": "t" * 40, "commit": "c" * 40, "request": request}
-    return Build.objects.create(inputs=inputs, **(given | fields))
+    defaults: dict[str, Any] = {"tree_id": "t" * 40, "commit": "c" * 40, "request": request}
+    return Build.objects.create(inputs=inputs, **(defaults | fields))
 
 
 def make_variant(
@@ -82,13 +82,13 @@ def make_variant(
     name = fields.get("name") or "+".join(switches) or "base"
     if build is None:
         build = make_build(f"{experiment.pk}/{name}")
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "position": experiment.variants.count(),
         "name": name,
         "role": Role.CANDIDATE if switches else Role.BASE,
     }
     return Variant.objects.create(
-        experiment=experiment, switches=list(switches), build=build, **(given | fields)
+        experiment=experiment, switches=list(switches), build=build, **(defaults | fields)
     )
 
 
@@ -99,24 +99,26 @@ def make_twin(experiment: Experiment) -> Variant:
 
 
 def make_case(experiment: Experiment, **fields: Any) -> Case:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "position": experiment.cases.count(),
         "workload": "showgids",
         "preset": "smoke",
         "params": {"threads": 2},
         "metrics": [NS_PER_OPEN, USER],
     }
-    return Case.objects.create(experiment=experiment, **(given | fields))
+    return Case.objects.create(experiment=experiment, **(defaults | fields))
 
 
 def make_run(variant: Variant, case: Case, **fields: Any) -> Run:
-    given: dict[str, Any] = {"block": 0, "purpose": Purpose.MEASURED}
-    given["position"] = variant.experiment.runs.count()
-    return Run.objects.create(experiment=variant.experiment, variant=variant, case=case, **(given | fields))
+    defaults: dict[str, Any] = {"block": 0, "purpose": Purpose.MEASURED}
+    defaults["position"] = variant.experiment.runs.count()
+    return Run.objects.create(
+        experiment=variant.experiment, variant=variant, case=case, **(defaults | fields)
+    )
 
 
 def make_comparison(case: Case, variant: Variant, **fields: Any) -> Comparison:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "metric": "ns_per_open",
         "unit": "ns",
         "better": "lower",
@@ -132,7 +134,7 @@ def make_comparison(case: Case, variant: Variant, **fields: Any) -> Comparison:
         "margin": 0.02,
     }
     return Comparison.objects.create(
-        experiment=case.experiment, case=case, variant=variant, **(given | fields)
+        experiment=case.experiment, case=case, variant=variant, **(defaults | fields)
     )
 
 
@@ -165,14 +167,14 @@ def claim_run(run_id: int, *, by: str, lease_s: float | None = None) -> Claim | 
 
     In a group that has begun no boot of its block it goes to the first target that is free.
     """
-    found = Run.objects.select_related("experiment").only(*_PLACE)
-    run = found.filter(pk=run_id, state=RunState.QUEUED).first()
+    runs = Run.objects.select_related("experiment").only(*_PLACE)
+    run = runs.filter(pk=run_id, state=RunState.QUEUED).first()
     if run is None:
         return None
     places = Target.objects.filter(pk=run.target_id or run.experiment.target_id)
     if run.experiment.group and run.target_id is None:
         places = usable_targets().filter(group=run.experiment.group)
-    for place in sorted(places, key=lambda one: (one.pk == run.lost_on_id, one.pk)):
+    for place in sorted(places, key=lambda target: (target.pk == run.lost_on_id, target.pk)):
         with transaction.atomic():
             row = Target.objects.select_for_update().get(pk=place.pk)
             claim = _take(run_id, row, by, lease_s) if _may_boot(row) else None
@@ -188,8 +190,12 @@ def claimed_run(run: Run) -> Claim:
 
 
 def finish_build(build: Build, **fields: Any) -> None:
-    given: dict[str, Any] = {"artifact_key": f"k{build.pk}", "release": "6.1-k1", "code_hash": f"h{build.pk}"}
-    assert record_build_success(claimed_build(build), BuildSuccess(**(given | fields)))
+    defaults: dict[str, Any] = {
+        "artifact_key": f"k{build.pk}",
+        "release": "6.1-k1",
+        "code_hash": f"h{build.pk}",
+    }
+    assert record_build_success(claimed_build(build), BuildSuccess(**(defaults | fields)))
 
 
 def finish_builds(experiment: Experiment) -> None:
@@ -207,13 +213,13 @@ def samples(values: Mapping[str, Sequence[float]], warmup: int = 1) -> tuple[Sam
 
 
 def finish_run(run: Run, values: Mapping[str, Sequence[float]] | None = None, **fields: Any) -> None:
-    given: dict[str, Any] = {"outcome": Outcome.FINISHED, "samples": samples(values or {})}
-    assert record_run(claimed_run(run), RunRecord(**(given | fields)))
+    defaults: dict[str, Any] = {"outcome": Outcome.FINISHED, "samples": samples(values or {})}
+    assert record_run(claimed_run(run), RunRecord(**(defaults | fields)))
 
 
 def make_bisection(tree: Tree, commits: Sequence[str], **fields: Any) -> Bisection:
     """A search for a regression of showgids between the first and the last of the commits."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "target": Target.objects.get_or_create(name="guest")[0],
         "digest": "b" * 64,
         "good_name": "v1",
@@ -229,10 +235,10 @@ def make_bisection(tree: Tree, commits: Sequence[str], **fields: Any) -> Bisecti
         "iterations": 5,
         "verdict": "regression",
     }
-    return Bisection.objects.create(tree=tree, **(given | fields))
+    return Bisection.objects.create(tree=tree, **(defaults | fields))
 
 
 def make_bisection_step(bisection: Bisection, revision: int, **fields: Any) -> BisectionStep:
     """One comparison, open unless its outcome is given. revision: its place in the bisection's line."""
-    given: dict[str, Any] = {"number": bisection.steps.count() + 1, "boots": 5}
-    return BisectionStep.objects.create(bisection=bisection, revision=revision, **(given | fields))
+    defaults: dict[str, Any] = {"number": bisection.steps.count() + 1, "boots": 5}
+    return BisectionStep.objects.create(bisection=bisection, revision=revision, **(defaults | fields))

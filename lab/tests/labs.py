@@ -71,9 +71,16 @@ class Lab:
     url: str
 
     def run(self, *command: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
-        given = {"KPERFLAB_HOME": str(self.home), "PYTHONPATH": str(ROOT), "KPERFLAB_DATABASE": self.url}
-        given |= {"DJANGO_SETTINGS_MODULE": "lab.settings", "KPERFLAB_SMTP": "smtp://lab:s3cr3t-pw@mail"}
-        done = run_python(command, CLEAN | given, ROOT)
+        environment = {
+            "KPERFLAB_HOME": str(self.home),
+            "PYTHONPATH": str(ROOT),
+            "KPERFLAB_DATABASE": self.url,
+        }
+        environment |= {
+            "DJANGO_SETTINGS_MODULE": "lab.settings",
+            "KPERFLAB_SMTP": "smtp://lab:s3cr3t-pw@mail",
+        }
+        done = run_python(command, CLEAN | environment, ROOT)
         assert not ok or done.returncode == 0, done.stderr[-3000:]
         return done
 
@@ -99,10 +106,12 @@ class Lab:
                 ]
                 return {name: values(open_lite.execute(f'SELECT * FROM "{name}"')) for name in names}
         with psycopg.connect(connecting(self.url)) as postgres:
-            found = postgres.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            tables = postgres.execute(
+                "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+            ).fetchall()
             return {
                 name: values(postgres.execute(f'SELECT * FROM "{name}"'))
-                for (name,) in found
+                for (name,) in tables
                 if name != "django_migrations"
             }
 
@@ -121,13 +130,13 @@ def filled(home: Path, url: str) -> Lab:
     return lab
 
 
-def first_difference(one: str, other: str) -> str:
+def first_difference(page: str, other: str) -> str:
     """Return the first difference of two pages, with its surroundings."""
     place = next(
-        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        (n for n, (a, b) in enumerate(zip(page, other, strict=False)) if a != b), min(len(page), len(other))
     )
     around = slice(max(0, place - 100), place + 60)
-    return f"{one.split()[0]}: {one[around]} | {other[around]}"
+    return f"{page.split()[0]}: {page[around]} | {other[around]}"
 
 
 def edited(file: Path, to: Path, change: Callable[[dict[str, Any]], object]) -> Path:
@@ -136,8 +145,8 @@ def edited(file: Path, to: Path, change: Callable[[dict[str, Any]], object]) -> 
         for name in old.namelist():
             data = old.read(name)
             if name == "manifest.json":
-                told = json.loads(data)
-                change(told)
-                data = json.dumps(told).encode()
+                manifest = json.loads(data)
+                change(manifest)
+                data = json.dumps(manifest).encode()
             new.writestr(name, data)
     return to

@@ -38,13 +38,13 @@ def tables(apps: Any) -> Iterator[type[models.Model]]:
     left = list(apps.get_app_config("lab").get_models())
     made: set[type[models.Model]] = set(apps.get_models()) - set(left)
     while left:
-        for one in left:
-            needs = {field.related_model for field in _links(one) if not field.null} - {one}
+        for model in left:
+            needs = {field.related_model for field in _links(model) if not field.null} - {model}
             if needs <= made:
                 break
-        left.remove(one)
-        made.add(one)
-        yield one
+        left.remove(model)
+        made.add(model)
+        yield model
 
 
 def _links(model: type[models.Model]) -> list[Any]:
@@ -63,13 +63,13 @@ def row(model: type[models.Model], number: int) -> models.Model:
 
 
 def _value(model: str, field: Any, number: int) -> Any:
-    given = GIVEN.get((model, field.name))
+    fixed = GIVEN.get((model, field.name))
     if field.is_relation:
         return number
-    if isinstance(given, str):
-        return given.format(number=number)
-    if given is not None:
-        return given
+    if isinstance(fixed, str):
+        return fixed.format(number=number)
+    if fixed is not None:
+        return fixed
     if isinstance(field, models.JSONField):
         return field.get_default() if field.has_default() else {"of": number}
     if isinstance(field, models.DateTimeField):

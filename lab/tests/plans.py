@@ -47,41 +47,41 @@ class Explained:
     @property
     def rows(self) -> int:
         """Return the rows that all statements looked at."""
-        return sum(one.rows for one in self.statements)
+        return sum(statement.rows for statement in self.statements)
 
     @property
     def pages(self) -> int:
         """Return the pages of 8 KiB that all statements touched."""
-        return sum(one.pages for one in self.statements)
+        return sum(statement.pages for statement in self.statements)
 
 
 @contextmanager
 def explained() -> Iterator[Explained]:
     """Explain each SELECT of the block by running it once more, just before it is sent."""
-    found = Explained()
+    explanation = Explained()
     asking = False
 
     def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         nonlocal asking
         if not asking:
-            found.sent += 1
+            explanation.sent += 1
             if sql.lstrip("( ").upper().startswith(("SELECT", "WITH")) and " FOR UPDATE" not in sql:
                 asking = True
                 try:
-                    found.statements.append(_explain(sql, params))
+                    explanation.statements.append(_explain(sql, params))
                 finally:
                     asking = False
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(explain):
-        yield found
+        yield explanation
 
 
 def _explain(sql: str, params: Sequence[Any] | None) -> Statement:
     with connection.cursor() as cursor:
         cursor.execute(_PREFIX + sql, params)
-        (told,) = cursor.fetchone()
-    plan = (json.loads(told) if isinstance(told, str) else told)[0]["Plan"]
+        (output,) = cursor.fetchone()
+    plan = (json.loads(output) if isinstance(output, str) else output)[0]["Plan"]
     pages = int(plan.get("Shared Hit Blocks", 0)) + int(plan.get("Shared Read Blocks", 0))
     return Statement(sql, tuple(_scans(plan)), pages)
 

@@ -30,10 +30,10 @@ class PostgresMissing(Exception):
 
 def programs(root: Path = Path("/usr/lib/postgresql")) -> Path:
     """The newest version's folder of programs. Raises PostgresMissing."""
-    found = [path.parent for path in root.glob("*/bin/initdb")]
-    if not found:
+    folders = [path.parent for path in root.glob("*/bin/initdb")]
+    if not folders:
         raise PostgresMissing(f"there is no PostgreSQL under {root}: run ./bootstrap dev")
-    return max(found, key=lambda path: float(re.sub(r"[^\d.]", "", path.parent.name) or 0))
+    return max(folders, key=lambda path: float(re.sub(r"[^\d.]", "", path.parent.name) or 0))
 
 
 def start_cluster() -> str:

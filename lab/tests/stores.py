@@ -51,10 +51,10 @@ def told_by(variables: dict[str, str]) -> StoreSettings:
         return store_settings()
 
 
-def choose(settings: Any, found: StoreSettings) -> Store:
+def choose(settings: Any, chosen: StoreSettings) -> Store:
     """Make a store the lab's for one test."""
-    settings.STORE_PROBLEM = found.problem
-    settings.STORAGES = {**settings.STORAGES, **found.storages}
+    settings.STORE_PROBLEM = chosen.problem
+    settings.STORAGES = {**settings.STORAGES, **chosen.storages}
     store = lab_store()
     assert store is not None
     return store

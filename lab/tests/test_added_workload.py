@@ -76,7 +76,7 @@ def measure(experiment: Experiment, boots: float = 100.0) -> None:
     base = experiment.variants.get(role=Role.BASE)
     experiment.variants.update(state=VariantState.READY)
     for case in experiment.cases.all():
-        metric = next(one["name"] for one in case.metrics if one["primary"])
+        metric = next(declared["name"] for declared in case.metrics if declared["primary"])
         runs = Run.objects.filter(variant=base, case=case)
         for run in runs:
             Sample.objects.create(run=run, metric=metric, iteration=0, value=boots + run.block)
@@ -247,7 +247,7 @@ def test_a_trend_follows_the_target_that_gets_another_name_or_group(describe: De
     note(before)
     for changes in ({"name": "rack-1"}, {"group": "rack"}):
         change_target(by=None, target_id=target.pk, changes=changes)
-        (trend,) = {one.trend for one in BasePoint.objects.all()}
+        (trend,) = {point.trend for point in BasePoint.objects.all()}
         assert trend != before
         assert Note.objects.get().trend == trend
         cases = [{"workload": "showgids", "preset": "smoke"}]

@@ -20,16 +20,16 @@ def test_nothing_of_the_lab_is_imported_and_django_is_not_configured(tmp_path: P
         "print(json.dumps([sorted(modules), settings.configured, os.getcwd(), sys.argv, dict(os.environ), sys.stdin.read()]))"
     )
     done = run_python(["-c", code, "one"], {"KPERFLAB_X": "y"}, tmp_path)
-    modules, configured, folder, argv, environment, heard = json.loads(done.stdout)
+    modules, configured, folder, argv, environment, received = json.loads(done.stdout)
     assert not OURS & set(modules)
-    assert (configured, folder, argv, heard) == (False, str(tmp_path), ["-c", "one"], "")
+    assert (configured, folder, argv, received) == (False, str(tmp_path), ["-c", "one"], "")
     assert environment == {"KPERFLAB_X": "y"}
 
 
 def test_settings_are_read_anew_by_each(tmp_path: Path) -> None:
     for days in ("5", "6"):
-        given = {"KPERFLAB_HOME": str(tmp_path), "KPERFLAB_KEEP_DAYS": days}
-        done = run_python(["-c", "import lab.settings as s; print(s.KEEP_DAYS)"], os.environ | given)
+        environment = {"KPERFLAB_HOME": str(tmp_path), "KPERFLAB_KEEP_DAYS": days}
+        done = run_python(["-c", "import lab.settings as s; print(s.KEEP_DAYS)"], os.environ | environment)
         assert done.stdout == f"{days}.0\n", done.stderr
 
 

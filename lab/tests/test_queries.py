@@ -129,7 +129,7 @@ def test_the_pages_take_few_queries_however_many_boots(
 def test_the_comparison_has_all_candidates_side_by_side() -> None:
     data = comparison_page(finished().pk).data
     assert data["base"]["name"] == "base"
-    assert [(one["name"], one["state"]) for one in data["variants"]] == [
+    assert [(variant["name"], variant["state"]) for variant in data["variants"]] == [
         ("base", "ready"),
         ("p", "ready"),
         ("p+q", "pruned"),
@@ -148,11 +148,11 @@ def test_the_comparison_has_all_candidates_side_by_side() -> None:
 def test_the_median_boot_speaks_for_its_variant() -> None:
     page = comparison_page(finished().pk)
     (boots,) = page.boots.values()
-    assert [(one.variant, one.line, one.extras) for one in boots.medians] == [
+    assert [(median.variant, median.line, median.extras) for median in boots.medians] == [
         ("base", "102 ns", {"block": 2}),
         ("p", "112 ns", {"block": 2}),
     ]
-    assert [one["line"] for one in page.data["cases"][0]["lines"]] == ["102 ns", "112 ns"]
+    assert [line["line"] for line in page.data["cases"][0]["lines"]] == ["102 ns", "112 ns"]
 
 
 def test_a_comparison_without_measurements_is_empty_not_broken() -> None:
@@ -169,7 +169,7 @@ def test_verified_runs_are_in_the_comparison_with_what_they_counted() -> None:
     finish_builds(experiment)
     finish_run(run, extras={"find_inode_fast": {"null": 5}})
     boots = comparison_page(experiment.pk).boots[case.pk]
-    assert [one.extras for one in boots.verified] == [{"find_inode_fast": {"null": 5}}]
+    assert [boot.extras for boot in boots.verified] == [{"find_inode_fast": {"null": 5}}]
     assert boots.medians == ()
 
 
@@ -231,7 +231,7 @@ def test_the_page_of_a_build_lists_who_uses_it() -> None:
     finish_builds(experiment)
     build = Build.objects.order_by("pk")[0]
     page = build_page(build.pk)
-    assert [(one.experiment_id, one.name) for one in page.uses] == [(experiment.pk, "base")]
+    assert [(use.experiment_id, use.name) for use in page.uses] == [(experiment.pk, "base")]
     assert (page.row.state, page.log) == ("built", None)
 
 
@@ -244,9 +244,9 @@ def test_a_number_that_nothing_has_is_told(read: object) -> None:
 
 
 def test_a_case_of_another_experiment_has_no_profile_here() -> None:
-    one, two = make_grid(), make_grid()
+    first, two = make_grid(), make_grid()
     with pytest.raises(UnknownRow, match="no case"):
-        profile_page(one.pk, two.cases.get().pk)
+        profile_page(first.pk, two.cases.get().pk)
 
 
 def test_progress_tells_what_is_done_and_what_is_going_on() -> None:

@@ -81,24 +81,24 @@ def test_a_database_is_reached_over_a_socket_or_the_network(tmp_path: Path) -> N
     "url", ["mysql://u:hidden@h/db", "hidden", "postgres://u:hidden@h", "postgres://u:hidden@h:x/db"]
 )
 def test_a_wrong_database_is_refused_without_its_password(url: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingWrong, match="KPERFLAB_DATABASE") as told:
+    with pytest.raises(SettingWrong, match="KPERFLAB_DATABASE") as raised:
         database(url, tmp_path)
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
     "url", ["mail.example:25", "hidden", "http://hidden@h", "smtp://u:hidden@", "smtp://u:hidden@h:x"]
 )
 def test_a_wrong_mail_server_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(SettingWrong, match="KPERFLAB_SMTP") as told:
+    with pytest.raises(SettingWrong, match="KPERFLAB_SMTP") as raised:
         mail_server(url)
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(raised.value)
 
 
 def test_a_wrong_cache_is_refused_without_its_password() -> None:
-    with pytest.raises(SettingWrong, match="KPERFLAB_REDIS") as told:
+    with pytest.raises(SettingWrong, match="KPERFLAB_REDIS") as raised:
         caches("http://:hidden@h/0")
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(raised.value)
 
 
 def test_without_redis_the_cache_is_empty_and_nothing_fails(

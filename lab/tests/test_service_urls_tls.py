@@ -88,9 +88,14 @@ def server() -> Iterator[tuple[Path, int]]:
 def is_encrypted(port: int, query: str = "", host: str = NAME) -> bool:
     """Connect as Django would with such a URL; return whether TLS is used. Raises psycopg.OperationalError."""
     url = f"postgres://lab@{host}:{port}/postgres?hostaddr=127.0.0.1{query}"
-    found = database(url, Path("/nowhere"))
-    names = {"host": found["HOST"], "port": found["PORT"], "user": found["USER"], "dbname": found["NAME"]}
-    with psycopg.connect(**names, **found["OPTIONS"]) as connection:
+    settings = database(url, Path("/nowhere"))
+    names = {
+        "host": settings["HOST"],
+        "port": settings["PORT"],
+        "user": settings["USER"],
+        "dbname": settings["NAME"],
+    }
+    with psycopg.connect(**names, **settings["OPTIONS"]) as connection:
         row = connection.execute("select ssl from pg_stat_ssl where pid = pg_backend_pid()").fetchone()
     return bool(row and row[0])
 

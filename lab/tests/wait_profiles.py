@@ -17,8 +17,13 @@ Stacks = Mapping[Any, int]
 def add_waits(run: Run, stacks: Stacks, *, kind: str = "lock", **fields: object) -> Profile:
     """One profile of waits of a run."""
     tree = build_tree(stacks.items())
-    given: dict[str, object] = {"samples": tree.samples, "waits": 100, "overhead": 0.02, "tree": pack(tree)}
-    return Profile.objects.create(run=run, kind=kind, **(given | fields))
+    defaults: dict[str, object] = {
+        "samples": tree.samples,
+        "waits": 100,
+        "overhead": 0.02,
+        "tree": pack(tree),
+    }
+    return Profile.objects.create(run=run, kind=kind, **(defaults | fields))
 
 
 def add_waiting_boots(

@@ -306,10 +306,10 @@ def _numbers(experiment: Experiment, owner: User, alert: Alert) -> dict[str, int
 def _by_route(numbers: Mapping[str, int]) -> dict[str, object]:
     """Return numbers under the routes that the API's router and urls.py name after each resource."""
     actions = {route.name for route in routes()}
-    found: dict[str, object] = {
+    ids: dict[str, object] = {
         f"{name}.id": number
         for resource, number in numbers.items()
         for name in actions
         if name == f"api-{resource}" or name.startswith(f"api-{resource}-")
     }
-    return found | {"fetch_id": numbers["fetches"]}
+    return ids | {"fetch_id": numbers["fetches"]}

@@ -70,7 +70,7 @@ class BrowserForm(HTMLParser):
 
     def as_post(self) -> dict[str, list[str]]:
         """Return what a test client posts."""
-        found: dict[str, list[str]] = {}
+        fields: dict[str, list[str]] = {}
         for name, value in self.sent:
-            found.setdefault(name, []).append(value)
-        return found
+            fields.setdefault(name, []).append(value)
+        return fields

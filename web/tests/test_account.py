@@ -56,11 +56,11 @@ def test_signing_in_leads_to_no_other_site(client: Client, dora: User) -> None:
 
 
 def test_a_wrong_password_is_told_and_does_not_say_who_exists(client: Client, dora: User) -> None:
-    told = [
+    alerts = [
         client.post("/sign-in/", {"username": name, "password": "x"}).content.decode().count('role="alert"')
         for name in ("dora", "nobody")
     ]
-    assert told == [1, 1]
+    assert alerts == [1, 1]
 
 
 def test_after_ten_wrong_passwords_even_the_right_one_waits(client: Client, dora: User) -> None:
@@ -246,7 +246,7 @@ def test_the_last_operator_is_told_why_not(operator: Client, charlie: User) -> N
 def test_only_operators_see_the_pages_of_the_lab(
     client: Client, viewer: Client, submitter: Client, operator: Client, address: str
 ) -> None:
-    answers = [one.get(address).status_code for one in (client, viewer, submitter, operator)]
+    answers = [visitor.get(address).status_code for visitor in (client, viewer, submitter, operator)]
     assert answers == [302, 403, 403, 200]
 
 

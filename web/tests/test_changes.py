@@ -89,16 +89,16 @@ def test_the_form_is_filled_from_an_experiment(page: Page, submitter: Client) ->
 
 
 def test_a_clone_remembers_where_it_came_from(submitter: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    row, given = make_experiment(), []
+    row, origins = make_experiment(), []
 
-    def submit(**told: Any) -> Any:
-        given.append(told["origin"])
+    def submit(**fields: Any) -> Any:
+        origins.append(fields["origin"])
         return SimpleNamespace(pk=41)
 
     monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     for origin in (str(row.pk), "999999", "x", ""):
         submitter.post("/experiments/new", {**FILLED, "origin": origin})
-    assert given == [row, None, None, None]
+    assert origins == [row, None, None, None]
 
 
 def test_the_submitter_cancels_after_being_asked(submitter: Client, alice: User) -> None:

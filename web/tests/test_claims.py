@@ -31,9 +31,9 @@ def rows(text: str) -> dict[str, list[str]]:
     """The cells of the table of claims by function."""
     table = text[text.index('aria-label="Functions in the diff of p"') :]
     table = table[: table.index("</table>")]
-    found = re.findall(r'<tr><th scope="row">(.*?)</tr>', table, re.DOTALL)
-    plain = [re.sub(r"<[^>]+>", "\n", row).split("\n") for row in found]
-    return {cells[0]: cells[1:] for cells in ([one for one in row if one.strip()] for row in plain)}
+    matches = re.findall(r'<tr><th scope="row">(.*?)</tr>', table, re.DOTALL)
+    plain = [re.sub(r"<[^>]+>", "\n", row).split("\n") for row in matches]
+    return {cells[0]: cells[1:] for cells in ([cell for cell in row if cell.strip()] for row in plain)}
 
 
 def test_the_page_has_functions_of_the_diff_with_hunks_and_measured_shares(case: Case, page: Page) -> None:
@@ -42,11 +42,11 @@ def test_the_page_has_functions_of_the_diff_with_hunks_and_measured_shares(case:
         "Claimed and measured, p: 3 functions in the diff: 1 changed, 1 did not change, 1 not in the profiles"
         in text
     )
-    found = rows(text)
-    assert found["down_read"][-3:] == ["changed", "68.03\xa0%", "26.07\xa0%"]
-    assert "+b();" in "".join(found["down_read"][:-3])
-    assert found["memcpy"][-3] == "no significant change"
-    assert "kernfs_new" not in found
+    table = rows(text)
+    assert table["down_read"][-3:] == ["changed", "68.03\xa0%", "26.07\xa0%"]
+    assert "+b();" in "".join(table["down_read"][:-3])
+    assert table["memcpy"][-3] == "no significant change"
+    assert "kernfs_new" not in table
     assert "1 in the diff, but not in the profiles: inlined, or not on the measured path" in text
     assert '<code class="break">kernfs_new</code>' in text
     beside = text[text.index("Changed, but not in the diff: <code") :]
@@ -72,8 +72,8 @@ def test_an_explanation_has_the_claims_too(case: Case, page: Page) -> None:
 
 
 def test_the_api_has_the_claims(case: Case, client: Client) -> None:
-    told = client.get(f"/api/v1/experiments/{case.experiment_id}/profile/").json()["cases"]
-    (claims,) = told[0]["profile"]["claims"]
+    cases = client.get(f"/api/v1/experiments/{case.experiment_id}/profile/").json()["cases"]
+    (claims,) = cases[0]["profile"]["claims"]
     assert (claims["variant"], claims["unit"]) == ("p", "samples")
-    assert [one["verdict"] for one in claims["claims"]] == ["changed", "unchanged", "unseen"]
+    assert [claim["verdict"] for claim in claims["claims"]] == ["changed", "unchanged", "unseen"]
     assert claims["claims"][0]["hunks"][0].startswith("@@ -1,1 +1,2 @@ int down_read(void)")

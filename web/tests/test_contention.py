@@ -128,8 +128,8 @@ def test_waiting_is_exported_in_every_form(
     assert (row["id"], row["kind"], row["samples"]) == (profile.pk, "waiting", 9_000)
     svg = client.get(f"/api/v1/profiles/{profile.pk}/svg/").content
     assert b"9,000 cycles" in svg
-    told = client.get(f"/api/v1/experiments/{contended.pk}/profile/?kind=waiting").json()
-    assert told["cases"][0]["profile"]["unit"] == "cycles"
+    document = client.get(f"/api/v1/experiments/{contended.pk}/profile/?kind=waiting").json()
+    assert document["cases"][0]["profile"]["unit"] == "cycles"
 
 
 def test_other_clocks_have_no_such_section(page: Page, compared: Experiment) -> None:

@@ -78,10 +78,10 @@ def test_files_hold_every_counter_and_run_nothing(client: Client, counted: Exper
     assert rows[2]["counter"] == "minor-faults"
     assert (rows[2]["variant"], rows[2]["certain"]) == ("p", "True")
     assert "'=cmd()" in {row["counter"] for row in rows}
-    told = client.get(f"{place(counted)}.json").json()
-    assert told["rows"][0]["cells"][2]["certain"] is True
-    assert told["per"] == "timed iteration"
-    assert told["unavailable"][0]["of"] == 9
+    document = client.get(f"{place(counted)}.json").json()
+    assert document["rows"][0]["cells"][2]["certain"] is True
+    assert document["per"] == "timed iteration"
+    assert document["unavailable"][0]["of"] == 9
 
 
 def test_a_case_without_counters_says_how_to_get_them(page: Page, db: None) -> None:

@@ -53,9 +53,9 @@ def test_a_clone_that_is_submitted_unchanged_asks_for_the_very_same(
     assert "The form cannot say" not in text
     answer = submitter.post("/experiments/new", BrowserForm(text, "new").as_post())
     assert answer.status_code == 302, answer.content.decode()
-    told, asked = taken[0].model_dump(mode="json"), specified(field).model_dump(mode="json")
-    assert value_at(told, field) == value_at(asked, field)
-    assert told == asked
+    submitted, asked = taken[0].model_dump(mode="json"), specified(field).model_dump(mode="json")
+    assert value_at(submitted, field) == value_at(asked, field)
+    assert submitted == asked
 
 
 def test_the_form_sends_how_urgent_an_experiment_is(
@@ -107,13 +107,13 @@ def test_waits_without_a_profile_are_refused_beside_their_tick(
 @pytest.mark.parametrize("field", sorted(set(SETS) - URGENCY))
 def test_the_api_tells_each_field_of_an_experiment(field: str, submitter: Client, db: None) -> None:
     row = stored(field)
-    told = submitter.get(f"/api/v1/experiments/{row.pk}/").json()["description"]
+    description = submitter.get(f"/api/v1/experiments/{row.pk}/").json()["description"]
     asked = json.loads(specified(field).model_dump_json())
     if field == "patches[].text":
         # As long as it likes: the detail says where it is.
-        assert told["patches"][0] == {k: v for k, v in asked["patches"][0].items() if k != "text"}
+        assert description["patches"][0] == {k: v for k, v in asked["patches"][0].items() if k != "text"}
     else:
-        assert value_at(told, field) == value_at(asked, field)
+        assert value_at(description, field) == value_at(asked, field)
     again = submitter.get(f"/api/v1/experiments/{row.pk}/description/").json()
     if field not in NOTED:
         assert value_at(spec_from_mapping(again).model_dump(mode="json"), field) == value_at(asked, field)
@@ -121,10 +121,10 @@ def test_the_api_tells_each_field_of_an_experiment(field: str, submitter: Client
 
 def test_the_api_tells_every_field_even_of_a_description_that_names_few(submitter: Client, db: None) -> None:
     row = make_experiment(spec={"name": "old", "tree": "debian-6.1", "cases": [{"workload": "showgids"}]})
-    told = submitter.get(f"/api/v1/experiments/{row.pk}/").json()["description"]
-    assert set(told) >= set(ExperimentSpec.model_fields) - {"priority"}
-    assert told["measure"]["profile_boots"] == 3
-    assert told["cases"][0]["profile"] is None
+    description = submitter.get(f"/api/v1/experiments/{row.pk}/").json()["description"]
+    assert set(description) >= set(ExperimentSpec.model_fields) - {"priority"}
+    assert description["measure"]["profile_boots"] == 3
+    assert description["cases"][0]["profile"] is None
     row.spec = {"name": "of a lab long gone", "shape": "unknown"}
     row.save()
     assert submitter.get(f"/api/v1/experiments/{row.pk}/").json()["description"] == row.spec

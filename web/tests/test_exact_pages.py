@@ -61,16 +61,16 @@ def test_file_and_line_stand_with_a_function_where_the_line_tables_had_them(
     assert text.count("fs/kernfs/file.c:613<") == 3
     assert "file.c:619" not in text, "that of the base is shown where it has one"
     assert "mm/slub.c:3109<" in text
-    told = client.get(address(case, "lines.json?kind=exact")).json()
-    assert told == lines | {"___slab_alloc": "mm/slub.c:3109"}
+    answer = client.get(address(case, "lines.json?kind=exact")).json()
+    assert answer == lines | {"___slab_alloc": "mm/slub.c:3109"}
     assert client.get(address(case, "lines.json?kind=cpu")).json() == {}
     speed = client.get(address(case, "variant.speedscope.json?kind=exact")).json()
     assert {"name": "do_sys_open", "file": "fs/open.c", "line": 1294} in speed["shared"]["frames"]
     assert {"name": "main"} in speed["shared"]["frames"]
     assert b"fs/open.c" in gzip.decompress(client.get(address(case, "variant.pb.gz?kind=exact")).content)
-    (told,) = client.get(f"/api/v1/experiments/{case.experiment_id}/profile/?kind=exact").json()["cases"]
-    assert told["profile"]["changes"][0]["rows"][0]["line"] == "fs/kernfs/file.c:613"
-    assert "fs/open.c:1294" in {row["line"] for row in told["profile"]["symbols"]}
+    (answer,) = client.get(f"/api/v1/experiments/{case.experiment_id}/profile/?kind=exact").json()["cases"]
+    assert answer["profile"]["changes"][0]["rows"][0]["line"] == "fs/kernfs/file.c:613"
+    assert "fs/open.c:1294" in {row["line"] for row in answer["profile"]["symbols"]}
 
 
 def test_nothing_exact_is_said_to_be_sampled(case: Case, page: Page) -> None:
@@ -103,8 +103,8 @@ def test_samples_one_by_one_are_refused_in_words(case: Case, client: Client) -> 
 
 
 def test_the_api_has_the_change(case: Case, client: Client) -> None:
-    told = client.get(f"/api/v1/experiments/{case.experiment_id}/profile/").json()
-    (change,) = told["cases"][0]["profile"]["changes"]
+    document = client.get(f"/api/v1/experiments/{case.experiment_id}/profile/").json()
+    (change,) = document["cases"][0]["profile"]["changes"]
     assert (change["rows"][0]["symbol"], change["rows"][0]["change"]) == ("kernfs_fop_open", 1.0)
 
 
@@ -139,7 +139,7 @@ def test_the_comparison_page_shows_the_ten_largest_functions_of_a_patch(case: Ca
             (f"new_{n}",): 100 * (n + 1) for n in range(12)
         }
         calls = dict(stacks_of(unpack(bytes(profile.calls or b"")))) | {(f"new_{n}",): 100 for n in range(12)}
-        profile.tree, profile.calls = (pack(build_tree(one.items())) for one in (stacks, calls))
+        profile.tree, profile.calls = (pack(build_tree(counts.items())) for counts in (stacks, calls))
         profile.save()
     text = page(f"/experiments/{case.experiment_id}/comparison/")
     assert cells(text, "new_11") == ["+12", "0", "12", "0 →\u00a01"]

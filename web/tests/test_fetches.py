@@ -69,9 +69,11 @@ def post(alice: User) -> Post:
     client = Client()
 
     def send(path: str, body: Any = None, method: str = "POST", **headers: str) -> Any:
-        given = {"Authorization": f"Token {token}"} | {k.replace("_", "-"): v for k, v in headers.items()}
+        all_headers = {"Authorization": f"Token {token}"} | {
+            k.replace("_", "-"): v for k, v in headers.items()
+        }
         path = f"/api/v1/{path}"
-        return client.generic(method, path, _json(body), content_type="application/json", headers=given)
+        return client.generic(method, path, _json(body), content_type="application/json", headers=all_headers)
 
     return send
 
@@ -136,7 +138,7 @@ def test_a_branch_that_was_fetched_is_shown_as_a_patch_and_not_fetched_again(
     assert "branch work of x: one patch, as switch “work”" in text
     assert 'name="branch" value=""' in text
     assert "one+work" in text
-    assert [one["name"] for one in Fetch.objects.get().received] == ["work"]
+    assert [series["name"] for series in Fetch.objects.get().received] == ["work"]
 
 
 @pytest.mark.hostile
@@ -301,13 +303,13 @@ def test_the_api_answers_202_with_a_fetch_that_becomes_a_preview(
     assert sent.status_code == 202
     assert sent["Location"] == sent.json()["url"]
     assert sent["Retry-After"] == "1"
-    told = sent.json()
-    assert (told["state"], told["preview"], told["problem"], told["before"]) == ("waiting", None, None, 0)
+    fetch = sent.json()
+    assert (fetch["state"], fetch["preview"], fetch["problem"], fetch["before"]) == ("waiting", None, None, 0)
     fetch_all()
-    done = post(f"fetches/{told['id']}/", method="GET").json()
+    done = post(f"fetches/{fetch['id']}/", method="GET").json()
     assert done["state"] == "done"
-    assert [one["name"] for one in done["preview"]["variants"]] == ["base", "one", "base-again"]
-    assert post("fetches/", method="GET").json()["results"][0]["id"] == told["id"]
+    assert [variant["name"] for variant in done["preview"]["variants"]] == ["base", "one", "base-again"]
+    assert post("fetches/", method="GET").json()["results"][0]["id"] == fetch["id"]
 
 
 def test_the_api_submits_through_a_fetch_and_a_key_is_one_experiment(
@@ -336,10 +338,10 @@ def test_a_fetch_that_failed_holds_the_problem_that_the_answer_would_have_been(
 ) -> None:
     sent = post("experiments/", described | {"base": "v9"}, Idempotency_Key="k")
     fetch_all()
-    told = post(f"fetches/{sent.json()['id']}/", method="GET").json()
-    assert told["state"] == "failed"
-    assert told["problem"]["status"] == 422
-    assert told["problem"]["errors"][0]["pointer"] == "/base"
+    fetch = post(f"fetches/{sent.json()['id']}/", method="GET").json()
+    assert fetch["state"] == "failed"
+    assert fetch["problem"]["status"] == 422
+    assert fetch["problem"]["errors"][0]["pointer"] == "/base"
     assert not IdempotencyKey.objects.exists(), "the key is free again"
     assert post("experiments/", described, Idempotency_Key="k").status_code == 202
 
@@ -378,9 +380,9 @@ def test_a_token_that_only_reads_cancels_nothing(alice: User) -> None:
 
 
 def test_the_limits_can_be_read_before(client: Client, db: None) -> None:
-    told = {one["name"]: one for one in client.get("/api/v1/limits/").json()}
-    assert told["fetch_seconds"]["value"] == 1800
-    assert all(one["what"] and one["unit"] for one in told.values())
+    limits = {limit["name"]: limit for limit in client.get("/api/v1/limits/").json()}
+    assert limits["fetch_seconds"]["value"] == 1800
+    assert all(limit["what"] and limit["unit"] for limit in limits.values())
 
 
 def test_a_tree_that_is_registered_and_at_hand_needs_no_worker(

@@ -19,16 +19,16 @@ from web.forms import (
 
 
 def typed(**fields: Any) -> TypedForm:
-    given = {"name": "x", "tree": "debian-6.1", "cases": {"showgids": TypedCase(True, "small")}}
-    return TypedForm(**(given | fields))
+    defaults = {"name": "x", "tree": "debian-6.1", "cases": {"showgids": TypedCase(True, "small")}}
+    return TypedForm(**(defaults | fields))
 
 
 def test_what_was_typed_comes_back_as_typed() -> None:
-    given = {
+    fields = {
         "name": " a name ", "tree": "debian-6.1", "boots": "many", "patch-3-name": "p", "patch-3-text": "a\r\nb\r\n",
         "preset-showgids": "small", "params-showgids": "threads = 2", "profile": "yes",
     }  # fmt: skip
-    form = read_form(given, {"case": ["showgids"], "catalog": ["vfs-iget-rcu"]})
+    form = read_form(fields, {"case": ["showgids"], "catalog": ["vfs-iget-rcu"]})
     assert form.name == "a name"
     assert form.measure["boots"] == "many"
     assert form.patches == (TypedSwitch("p", "a\nb\n"),)

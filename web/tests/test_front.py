@@ -20,10 +20,10 @@ LIMIT = 120_000
 def scripts(template: Path) -> set[str]:
     """The scripts of a page: its own, and those of the templates that it extends and includes."""
     text = template.read_text()
-    found = set(re.findall(r"built/([a-z]+)\.js", text))
+    names = set(re.findall(r"built/([a-z]+)\.js", text))
     for other in re.findall(r"{% (?:extends|include) \"([^\"]+)\"", text):
-        found |= scripts(WEB / "templates" / other)
-    return found
+        names |= scripts(WEB / "templates" / other)
+    return names
 
 
 def test_every_script_that_a_page_asks_for_has_a_source() -> None:

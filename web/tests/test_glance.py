@@ -81,7 +81,7 @@ def test_an_alert_that_was_seen_is_gone(db: None) -> None:
 def test_what_is_worked_on_comes_before_what_waits(db: None) -> None:
     busy_lab(9)
     page = front_page()
-    assert [one.state for one in page["running"]] == ["running"] * 3 + ["queued"] * 2
+    assert [experiment.state for experiment in page["running"]] == ["running"] * 3 + ["queued"] * 2
     assert page["waiting"] == 1
 
 

@@ -47,10 +47,10 @@ def test_a_process_that_answers_is_alive_whatever_its_database_does(
 
 def test_a_lab_is_ready_with_a_line_for_each_thing_it_needs(client: Client, db: None) -> None:
     answer = client.get("/ready/")
-    told = answer.json()
-    assert (answer.status_code, told["ready"]) == (200, True)
-    assert [one["name"] for one in told["checks"]] == ["database", "migrations", "disk"]
-    assert all(one["ok"] and one["said"] and "\n" not in one["said"] for one in told["checks"])
+    report = answer.json()
+    assert (answer.status_code, report["ready"]) == (200, True)
+    assert [check["name"] for check in report["checks"]] == ["database", "migrations", "disk"]
+    assert all(check["ok"] and check["said"] and "\n" not in check["said"] for check in report["checks"])
     assert "no-cache" in answer.headers["Cache-Control"]
 
 
@@ -89,7 +89,7 @@ def test_a_redis_that_is_away_is_told_without_its_password(client: Client, db: N
     answer = client.get("/ready/")
     assert answer.status_code == 503
     assert "hunter2" not in answer.content.decode()
-    assert [one["name"] for one in answer.json()["checks"] if not one["ok"]] == ["redis"]
+    assert [check["name"] for check in answer.json()["checks"] if not check["ok"]] == ["redis"]
 
 
 def test_a_full_disk_is_told(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_store_that_is_away_is_told_by_name(
     choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "unmounted")}))
     answer = client.get("/ready/")
     assert answer.status_code == 503
-    assert [one for one in answer.json()["checks"] if not one["ok"]] == [
+    assert [check for check in answer.json()["checks"] if not check["ok"]] == [
         {
             "name": "store",
             "ok": False,
@@ -121,21 +121,21 @@ def test_strangers_learn_whether_and_not_why(client: Client, no_database: None) 
 def test_operators_and_allowed_networks_learn_why(
     client: Client, charlie: User, alice: User, settings: Any
 ) -> None:
-    def told(by: Client, **more: Any) -> bool:
+    def sees_checks(by: Client, **more: Any) -> bool:
         return "checks" in by.get("/ready/", **STRANGER, **more).json()
 
     def token(user: User, *scopes: str) -> dict[str, str]:
         return {"Authorization": f"Token {issue_token(user=user, name='x', scopes=scopes, days=1)[1]}"}
 
-    assert not told(client)
-    assert told(signed_in(charlie))
-    assert not told(signed_in(alice))
-    assert told(client, headers=token(charlie, "read", "operate"))
-    assert not told(client, headers=token(charlie, "read"))
-    assert not told(client, headers=token(alice, "read", "submit"))
-    assert not told(client, headers={"Authorization": "Token nonsense"})
+    assert not sees_checks(client)
+    assert sees_checks(signed_in(charlie))
+    assert not sees_checks(signed_in(alice))
+    assert sees_checks(client, headers=token(charlie, "read", "operate"))
+    assert not sees_checks(client, headers=token(charlie, "read"))
+    assert not sees_checks(client, headers=token(alice, "read", "submit"))
+    assert not sees_checks(client, headers={"Authorization": "Token nonsense"})
     settings.METRICS_FROM = (ip_network("203.0.113.0/24"),)
-    assert told(client)
+    assert sees_checks(client)
 
 
 def test_many_questions_in_a_second_are_one_to_the_database(client: Client, db: None) -> None:

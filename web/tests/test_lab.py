@@ -138,7 +138,7 @@ def test_the_api_tells_operators_the_same_and_takes_claims_back(
         assert client.get(f"/api/v1/{address}/", headers=operates).status_code == 200, address
     (worker,) = client.get("/api/v1/workers/?host=h1", headers=operates).json()["results"]
     assert (worker["name"], worker["queues"], worker["version"]) == ("h1:1:1", ["target.guest"], "abc")
-    queues = {one["name"]: one for one in client.get("/api/v1/queues/", headers=operates).json()}
+    queues = {queue["name"]: queue for queue in client.get("/api/v1/queues/", headers=operates).json()}
     assert (queues["target.guest"]["running"], queues["target.guest"]["workers"]) == (1, ["h1:1:1"])
     (claim,) = client.get("/api/v1/claims/", headers=operates).json()
     assert (claim["kind"], claim["id"], claim["target"]) == ("run", booting.pk, "guest")
@@ -220,10 +220,10 @@ def test_the_address_narrows_the_targets_and_the_part_that_updates_itself_too(
 
 
 def test_page_and_api_count_alike(page: Page, operator: Client, many: list[Target]) -> None:
-    told = operator.get("/api/v1/fleet/").json()
+    fleet = operator.get("/api/v1/fleet/").json()
     text = page("/lab/", operator)
-    assert told["targets"] == Target.objects.count()
-    for state, number in told["states"].items():
+    assert fleet["targets"] == Target.objects.count()
+    for state, number in fleet["states"].items():
         assert f"{number} {state}" in text
-    assert {group["group"]: group["targets"] for group in told["groups"]}["amd"] == 30
-    assert sum(group["targets"] for group in told["groups"]) == told["targets"]
+    assert {group["group"]: group["targets"] for group in fleet["groups"]}["amd"] == 30
+    assert sum(group["targets"] for group in fleet["groups"]) == fleet["targets"]

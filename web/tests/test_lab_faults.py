@@ -53,7 +53,7 @@ def asks(client: Client, user: User, place: str, *scopes: str) -> Any:
 def test_late_answers_are_told_with_experiment_place_and_worker(
     late: Experiment, operator: Client, page: Page
 ) -> None:
-    told = of_section(page("/lab/", operator), "late")
+    section = of_section(page("/lab/", operator), "late")
     run, build = Run.objects.order_by("position")[0], Build.objects.order_by("pk")[0]
     for words in (
         f'<a href="/runs/{run.pk}/">Run {run.pk}</a>',
@@ -66,16 +66,16 @@ def test_late_answers_are_told_with_experiment_place_and_worker(
         "built 6.1-k1",
         "it is queued by now",
     ):
-        assert words in told, words
+        assert words in section, words
 
 
 def test_an_answer_to_what_was_deleted_links_nowhere(operator: Client, page: Page) -> None:
     refuse_late(Claim("run", 4711, "x", "rack7"), "finished")
-    told = of_section(page("/lab/", operator), "late")
-    assert "Run 4711" in told
-    assert "rack7" in told
-    assert "it was deleted" in told
-    assert "href" not in told
+    section = of_section(page("/lab/", operator), "late")
+    assert "Run 4711" in section
+    assert "rack7" in section
+    assert "it was deleted" in section
+    assert "href" not in section
 
 
 def test_more_late_answers_are_no_more_questions(late: Experiment) -> None:
@@ -84,8 +84,8 @@ def test_more_late_answers_are_no_more_questions(late: Experiment) -> None:
     for run in Run.objects.all():
         refuse_late(Claim("run", run.pk, "x", "guest"), "finished")
     with CaptureQueriesContext(connection) as many:
-        found = late_answers()
-    assert len(found) == 2 + Run.objects.count()
+        answers = late_answers()
+    assert len(answers) == 2 + Run.objects.count()
     assert len(many) == len(few)
 
 
@@ -116,8 +116,8 @@ def test_a_spoilt_artifact_is_listed_with_how_often_it_was(operator: Client, pag
     first, second = Build.objects.order_by("pk")[:2]
     for build in (first, second, second):
         note_corrupt_artifact(build.pk)
-    told = of_section(page("/lab/", operator), "corrupt")
-    assert told.index(f"Build {second.pk}") < told.index(f"Build {first.pk}")
-    assert '<td class="n" data-label="Times">2</td>' in told
+    section = of_section(page("/lab/", operator), "corrupt")
+    assert section.index(f"Build {second.pk}") < section.index(f"Build {first.pk}")
+    assert '<td class="n" data-label="Times">2</td>' in section
     rows = operator.get(f"/api/v1/builds/{second.pk}/").json()
     assert rows["corrupted"] == 2

@@ -185,7 +185,9 @@ def test_a_new_limit_that_nobody_lists_is_noticed(sources: set[str]) -> None:
 
 def test_nothing_is_excused_that_is_gone() -> None:
     known = list(constants())
-    assert [name for name in OTHERS if not any(f"{one}.".startswith(f"{name}.") for one in known)] == []
+    assert [
+        name for name in OTHERS if not any(f"{constant}.".startswith(f"{name}.") for constant in known)
+    ] == []
 
 
 def test_every_limit_of_a_guest_and_of_a_build_is_listed(sources: set[str]) -> None:

@@ -68,7 +68,8 @@ def test_form_and_clone_keep_each_number(name: str) -> None:
     table = {"base": "two-socket", name: NUMBERS[name], **both}
     wanted = machine_of(described(table))
     inline = ", ".join(
-        f'{key} = "{one}"' if isinstance(one, str) else f"{key} = {one}" for key, one in table.items()
+        f'{key} = "{number}"' if isinstance(number, str) else f"{key} = {number}"
+        for key, number in table.items()
     )
     typed, wrong = read_params(f"machine = {{ {inline} }}\ncpus = [1, 4]")
     assert wrong == ""
@@ -129,19 +130,19 @@ def test_boots_of_two_machine_models_are_not_compared_and_the_page_says_so_once(
 
 @pytest.mark.parametrize("other", ["two-socket", "one-socket, transfer_cycles=90", "one-socket, ghz=3.5"])
 def test_a_trend_is_of_one_machine_model(db: None, other: str) -> None:
-    one, two = modelled("one-socket"), modelled(other)
-    two.experiment.tree, two.experiment.target = one.experiment.tree, one.experiment.target
-    assert trend_key(one, "cycles_per_open_4", "c") != trend_key(two, "cycles_per_open_4", "c")
-    two.params = dict(one.params)
-    assert trend_key(one, "cycles_per_open_4", "c") == trend_key(two, "cycles_per_open_4", "c")
+    first, two = modelled("one-socket"), modelled(other)
+    two.experiment.tree, two.experiment.target = first.experiment.tree, first.experiment.target
+    assert trend_key(first, "cycles_per_open_4", "c") != trend_key(two, "cycles_per_open_4", "c")
+    two.params = dict(first.params)
+    assert trend_key(first, "cycles_per_open_4", "c") == trend_key(two, "cycles_per_open_4", "c")
 
 
 @pytest.mark.parametrize("other", ["two-socket", "one-socket, transfer_cycles=90"])
 def test_the_record_of_false_alarms_pools_one_machine_model(db: None, other: str) -> None:
-    one = modelled("one-socket")
-    two = modelled(other, target=one.experiment.target)
-    for case, verdict in ((one, "unchanged"), (two, "regression"), (two, "regression")):
+    first = modelled("one-socket")
+    two = modelled(other, target=first.experiment.target)
+    for case, verdict in ((first, "unchanged"), (two, "regression"), (two, "regression")):
         twin = make_variant(case.experiment, f"twin-{Comparison.objects.count()}", role=Role.AA)
         make_comparison(case, twin, metric="cycles_per_open_4", verdict=verdict)
-    assert false_alarms(one) == {"cycles_per_open_4": {"called": 0, "compared": 1}}
+    assert false_alarms(first) == {"cycles_per_open_4": {"called": 0, "compared": 1}}
     assert false_alarms(two) == {"cycles_per_open_4": {"called": 2, "compared": 2}}

@@ -88,7 +88,7 @@ def test_no_title_of_a_mail_gets_into_a_page_as_more_than_text(
 ) -> None:
     mail = f"From: {title} <a@example.org>\nSubject: [PATCH 2/3] {title}\n\n---\n{DIFF}"
     page = upload(submitter, mail.encode(), boots="many").content.decode()
-    told = page.partition("<textarea")[0]
+    head = page.partition("<textarea")[0]
     assert "<script>alert" not in page
     assert "<img src=x>" not in page
-    assert not {"\x1b", "\u202e"} & set(told)
+    assert not {"\x1b", "\u202e"} & set(head)

@@ -52,18 +52,18 @@ def figures(client: Client) -> Figures:
     answer = client.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith("text/plain; version=")
-    found: Figures = {}
+    samples: Figures = {}
     for family in text_string_to_metric_families(answer.content.decode()):
         for sample in family.samples:
             labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
             key = f"{sample.name}{{{labels}}}" if labels else sample.name
-            assert key not in found, f"{key} appears twice"
-            found[key] = sample.value
-    return found
+            assert key not in samples, f"{key} appears twice"
+            samples[key] = sample.value
+    return samples
 
 
-def names(found: Figures) -> set[str]:
-    return {key.partition("{")[0] for key in found}
+def names(samples: Figures) -> set[str]:
+    return {key.partition("{")[0] for key in samples}
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def busy(db: None) -> None:
 
 
 def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
-    found = figures(client)
+    samples = figures(client)
     expected = {
         'kperflab_queue_running{queue="target.guest"}': 1,
         'kperflab_queue_workers{queue="target.guest"}': 1,
@@ -126,26 +126,26 @@ def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
         'kperflab_kept_bytes{kind="run",place="store"}': 5,
         'kperflab_chore_done_timestamp_seconds{chore="expire_files"}': AT_NOON.timestamp(),
     }
-    assert {key: found.get(key) for key in expected} == expected
-    assert found["kperflab_late_answers_total"] >= 1
-    assert found["kperflab_corrupt_artifacts_total"] == 2 * Build.objects.count()
-    assert found['kperflab_lease_overdue_seconds{kind="run"}'] >= 40
-    drift = [value for key, value in found.items() if key.startswith("kperflab_target_drift_ratio")]
+    assert {key: samples.get(key) for key in expected} == expected
+    assert samples["kperflab_late_answers_total"] >= 1
+    assert samples["kperflab_corrupt_artifacts_total"] == 2 * Build.objects.count()
+    assert samples['kperflab_lease_overdue_seconds{kind="run"}'] >= 40
+    drift = [value for key, value in samples.items() if key.startswith("kperflab_target_drift_ratio")]
     assert drift == [pytest.approx(0.1)]
 
 
 def test_a_kernel_that_may_not_boot_yet_waits_in_no_queue(client: Client, db: None) -> None:
     experiment = make_grid()
-    found = figures(client)
-    assert found['kperflab_queue_waiting{queue="build.x86_64.gcc"}'] == 2
-    assert found['kperflab_queue_waiting{queue="target.guest"}'] == 0
+    samples = figures(client)
+    assert samples['kperflab_queue_waiting{queue="build.x86_64.gcc"}'] == 2
+    assert samples['kperflab_queue_waiting{queue="target.guest"}'] == 0
     Build.objects.update(created_at=timezone.now() - timedelta(minutes=10))
     assert figures(client)['kperflab_queue_oldest_wait_seconds{queue="build.x86_64.gcc"}'] >= 600
     finish_builds(experiment)
     Run.objects.update(created_at=timezone.now() - timedelta(minutes=10))
-    found = figures(client)
-    assert found['kperflab_queue_waiting{queue="target.guest"}'] == 4
-    assert found['kperflab_queue_oldest_wait_seconds{queue="target.guest"}'] < 60, (
+    samples = figures(client)
+    assert samples['kperflab_queue_waiting{queue="target.guest"}'] == 4
+    assert samples['kperflab_queue_oldest_wait_seconds{queue="target.guest"}'] < 60, (
         "its kernel has only just come"
     )
 
@@ -181,12 +181,12 @@ def test_an_experiment_more_is_no_label_more_and_no_question_more(
     assert not [key for key in many if "one more" in key]
 
 
-def rooms(found: Figures, what: str) -> dict[str, float]:
+def rooms(samples: Figures, what: str) -> dict[str, float]:
     """By place."""
     start = f"kperflab_storage_{what}_bytes"
     return {
         key.partition('place="')[2].partition('"')[0]: value
-        for key, value in found.items()
+        for key, value in samples.items()
         if key.startswith(start)
     }
 
@@ -194,8 +194,8 @@ def rooms(found: Figures, what: str) -> dict[str, float]:
 def test_a_directorys_room_is_told_and_a_buckets_is_not(
     client: Client, db: None, store: Store, settings: Any
 ) -> None:
-    found = figures(client)
-    free, used = rooms(found, "free"), rooms(found, "used")
+    samples = figures(client)
+    free, used = rooms(samples, "free"), rooms(samples, "used")
     assert free.keys() == used.keys()
     here = shutil.disk_usage(settings.HOME)
     assert free["home"] == pytest.approx(here.free, abs=4 << 30)
@@ -209,9 +209,9 @@ def test_a_store_that_is_away_has_no_room_and_keeps_nobody_from_the_other_figure
     client: Client, db: None, settings: Any, tmp_path: Path
 ) -> None:
     choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "away")}))
-    found = figures(client)
-    assert found['kperflab_ready{check="store"}'] == 0
-    assert rooms(found, "free").keys() == {"home"}
+    samples = figures(client)
+    assert samples['kperflab_ready{check="store"}'] == 0
+    assert rooms(samples, "free").keys() == {"home"}
 
 
 def test_only_those_who_may_read_the_figures(client: Client, charlie: User, alice: User) -> None:

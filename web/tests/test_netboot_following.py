@@ -41,10 +41,10 @@ def waiting(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, db: 
     path.write_bytes(b"initrd")
     Target.objects.create(name="metal-1", driver="metal", access={"mac": MAC})
     boot = opened()
-    told = hand_out(MAC, "10.0.2.15")
-    assert told is not None
+    handout = hand_out(MAC, "10.0.2.15")
+    assert handout is not None
     leave_waiting(boot, 300)
-    return boot, f"/netboot/{told.token}/next"
+    return boot, f"/netboot/{handout.token}/next"
 
 
 def test_a_machine_is_told_files_their_sums_where_to_report_and_the_command_line(

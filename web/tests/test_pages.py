@@ -202,8 +202,8 @@ def test_each_verdict_is_explained_on_a_page_of_its_own(
     address = f"/experiments/{compared.pk}/explain/{row.pk}/"
     assert f'href="{address}"' in page(f"/experiments/{compared.pk}/comparison/")
     text = page(address).replace("\xa0", " ")
-    for told in ("−38.0 %", "q &lt; 0.001", "a note", "the host was busy", "p: 0 of 1 blocks count"):
-        assert told in text
+    for words in ("−38.0 %", "q &lt; 0.001", "a note", "the host was busy", "p: 0 of 1 blocks count"):
+        assert words in text
     assert "base has no kernel" in text
     assert SCRIPT not in text
     assert client.get(f"/experiments/{compared.pk + 1}/explain/{row.pk}/").status_code == 404

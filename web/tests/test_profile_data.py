@@ -96,30 +96,30 @@ def test_all_boots_of_a_variant_are_added_up_under_the_names_of_the_source(
 def test_a_difference_tells_of_each_frame_both_counts_and_how_certain_it_is(
     client: Client, experiment: Experiment
 ) -> None:
-    told = json.loads(get(client, f"{place(experiment)}/difference.json?base=base&variant=p").content)
+    difference = json.loads(get(client, f"{place(experiment)}/difference.json?base=base&variant=p").content)
     columns = ("parent", "name", "base", "candidate", "q", "log_ratio", "q_samples", "log_ratio_samples")
-    assert len({len(told[column]) for column in columns}) == 1
-    node = told["name"].index(told["names"].index("down_read"))
-    assert (told["base"][node], told["candidate"][node]) == (2043, 783)
-    assert told["log_ratio"][node] == pytest.approx(-1.383, abs=0.01)
-    assert told["q"][node] < told["certain"]
-    assert [(side["name"], side["boots"], side["samples"]) for side in told["sides"]] == [
+    assert len({len(difference[column]) for column in columns}) == 1
+    node = difference["name"].index(difference["names"].index("down_read"))
+    assert (difference["base"][node], difference["candidate"][node]) == (2043, 783)
+    assert difference["log_ratio"][node] == pytest.approx(-1.383, abs=0.01)
+    assert difference["q"][node] < difference["certain"]
+    assert [(side["name"], side["boots"], side["samples"]) for side in difference["sides"]] == [
         ("base", 3, 3000),
         ("p", 3, 3000),
     ]
-    assert told["raw"] == {str(told["names"].index("down_read")): ["down_read.isra.0"]}
-    assert told["doubt"] == ""
-    assert told["q"][told["name"].index(told["names"].index("do_idle"))] is None
+    assert difference["raw"] == {str(difference["names"].index("down_read")): ["down_read.isra.0"]}
+    assert difference["doubt"] == ""
+    assert difference["q"][difference["name"].index(difference["names"].index("do_idle"))] is None
 
 
 def test_the_bases_twin_is_more_of_the_base_but_not_against_itself(
     client: Client, experiment: Experiment
 ) -> None:
     add_profile(experiment, stacks(68, 4), twin=True)
-    told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=p").content)
-    assert [side["boots"] for side in told["sides"]] == [4, 3]
-    told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=base-again").content)
-    assert [side["boots"] for side in told["sides"]] == [3, 1]
+    difference = json.loads(get(client, f"{place(experiment)}/difference.json?variant=p").content)
+    assert [side["boots"] for side in difference["sides"]] == [4, 3]
+    difference = json.loads(get(client, f"{place(experiment)}/difference.json?variant=base-again").content)
+    assert [side["boots"] for side in difference["sides"]] == [3, 1]
 
 
 def test_a_folded_difference_has_two_counts_a_line(client: Client, experiment: Experiment) -> None:
@@ -147,10 +147,10 @@ def test_the_mails_text_trees_of_all_variants(client: Client, experiment: Experi
 
 
 def test_a_symbol_opens_into_its_callers_and_callees(client: Client, experiment: Experiment) -> None:
-    told = json.loads(get(client, f"{place(experiment)}/symbol.json?symbol=path_openat").content)
-    assert told["variants"] == ["base", "p"]
-    assert [row["caller"] for row in told["callers"]] == ["showgids"]
-    assert {row["caller"] for row in told["callees"]} == {HOSTILE, "kernfs_iop_permission"}
+    symbol = json.loads(get(client, f"{place(experiment)}/symbol.json?symbol=path_openat").content)
+    assert symbol["variants"] == ["base", "p"]
+    assert [row["caller"] for row in symbol["callers"]] == ["showgids"]
+    assert {row["caller"] for row in symbol["callees"]} == {HOSTILE, "kernfs_iop_permission"}
     none = json.loads(get(client, f"{place(experiment)}/symbol.json?symbol=nothing").content)
     assert none["callers"] == []
 
@@ -218,20 +218,20 @@ def test_profiles_that_cannot_be_compared_say_so(
 ) -> None:
     for _ in range(2):
         add_profile(experiment, other, switch="odd")
-    told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=odd").content)
-    assert line in told["doubt"]
+    difference = json.loads(get(client, f"{place(experiment)}/difference.json?variant=odd").content)
+    assert line in difference["doubt"]
 
 
 def test_a_difference_seen_from_a_symbols_callers_has_its_certainty(
     client: Client, experiment: Experiment
 ) -> None:
     address = f"{place(experiment)}/difference.json?variant=p&callers=down_read"
-    told = json.loads(get(client, address).content)
-    names = [told["names"][name] for name in told["name"]]
+    difference = json.loads(get(client, address).content)
+    names = [difference["names"][name] for name in difference["name"]]
     assert names == ["down_read", "down_read", "kernfs_iop_permission", "path_openat", "showgids"]
-    assert told["base"][-1] == 680 * BOOTS + 3
-    assert told["q"][-1] < 0.05
-    assert [side["samples"] for side in told["sides"]] == [1000 * BOOTS] * 2
+    assert difference["base"][-1] == 680 * BOOTS + 3
+    assert difference["q"][-1] < 0.05
+    assert [side["samples"] for side in difference["sides"]] == [1000 * BOOTS] * 2
     assert json.loads(get(client, address.replace("down_read", "*")).content)["names"].count(HOSTILE) == 1
 
 

@@ -48,9 +48,9 @@ def test_lock_waits_are_times_a_boot_with_intervals_and_their_shares(page: Page,
 
 
 def test_the_other_locks_share_grows_but_not_its_time(waited: Experiment) -> None:
-    found = profile_page(waited.pk, waited.cases.get().pk, kind="lock")
-    rows = {row.symbol: row for row in found.symbols}
-    assert found.symbols[0].symbol in {"down_read", "open", "showgids"}
+    page = profile_page(waited.pk, waited.cases.get().pk, kind="lock")
+    rows = {row.symbol: row for row in page.symbols}
+    assert page.symbols[0].symbol in {"down_read", "open", "showgids"}
     other = rows[SCRIPT].own[2]
     assert other.share > 2 * rows[SCRIPT].own[0].share
     assert not other.certain
@@ -68,9 +68,9 @@ def test_a_row_of_waits_opens_into_callers_and_callees(page: Page, waited: Exper
 def test_waits_are_split_by_who_calls_what_they_end_in_unless_others_are_asked_for(
     waited: Experiment,
 ) -> None:
-    found = profile_page(waited.pk, waited.cases.get().pk, kind="lock")
-    assert found.asked == ("down_read", SCRIPT)
-    assert [row.caller for row in found.splits[0].rows] == ["open", "stat"]
+    page = profile_page(waited.pk, waited.cases.get().pk, kind="lock")
+    assert page.asked == ("down_read", SCRIPT)
+    assert [row.caller for row in page.splits[0].rows] == ["open", "stat"]
     asked = profile_page(waited.pk, waited.cases.get().pk, asked=("open",), kind="lock")
     assert [row.caller for row in asked.splits[0].rows] == ["showgids"]
 
@@ -116,9 +116,12 @@ def test_one_boots_waits_are_a_file_of_their_own(client: Client, waited: Experim
 
 
 def test_a_difference_of_waits_has_its_unit_and_its_certainty(client: Client, waited: Experiment) -> None:
-    told = json.loads(client.get(f"{place(waited)}/difference.json?kind=lock&variant=p").content)
-    assert (told["kind"], told["unit"]) == ("lock", "ns")
-    q = {told["names"][name]: q for name, q in zip(told["name"], told["q_samples"], strict=True)}
+    difference = json.loads(client.get(f"{place(waited)}/difference.json?kind=lock&variant=p").content)
+    assert (difference["kind"], difference["unit"]) == ("lock", "ns")
+    q = {
+        difference["names"][name]: q
+        for name, q in zip(difference["name"], difference["q_samples"], strict=True)
+    }
     assert q["down_read"] < 0.05
     assert q[SCRIPT] > 0.05
     picture = client.get(f"{place(waited)}/difference.svg?kind=lock&variant=p").content.decode()

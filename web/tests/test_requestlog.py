@@ -39,10 +39,10 @@ def test_each_request_is_one_line_with_a_number_that_its_answer_carries(
 def test_a_stranger_does_not_choose_his_number_but_our_proxy_does(
     client: Client, db: None, settings: Any
 ) -> None:
-    given = {"X-Request-ID": "abcdef-123"}
-    assert client.get("/health", headers=given).headers["X-Request-ID"] != "abcdef-123"
+    headers = {"X-Request-ID": "abcdef-123"}
+    assert client.get("/health", headers=headers).headers["X-Request-ID"] != "abcdef-123"
     behind(settings, 1)
-    assert client.get("/health", headers=given).headers["X-Request-ID"] == "abcdef-123"
+    assert client.get("/health", headers=headers).headers["X-Request-ID"] == "abcdef-123"
     forged = {"X-Request-ID": "abc run=5\tx"}
     assert "run" not in client.get("/health", headers=forged).headers["X-Request-ID"]
 
@@ -126,8 +126,8 @@ def test_wrong_passwords_behind_a_proxy_lock_out_their_own_address_alone(db: Non
 
     def tried(address: str) -> int:
         client = Client(headers={"X-Forwarded-For": address})
-        given = {"username": "alice", "password": "wrong"}
-        return client.post("/sign-in/", given).status_code
+        credentials = {"username": "alice", "password": "wrong"}
+        return client.post("/sign-in/", credentials).status_code
 
     assert [tried("1.2.3.4") for _ in range(3)][-1] in (403, 429)
     assert tried("5.6.7.8") == 200

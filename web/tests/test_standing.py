@@ -39,7 +39,7 @@ TYPED = {
 @pytest.fixture
 def standing(alice: User) -> Standing:
     experiment = make_experiment(name=SCRIPT)
-    found = Standing.objects.create(
+    nightly = Standing.objects.create(
         name="nightly",
         owner=alice,
         spec={"name": SCRIPT, "tree": "tiny", "cases": [{"workload": "showgids", "preset": "smoke"}]},
@@ -50,10 +50,10 @@ def standing(alice: User) -> Standing:
         mail_to=["ann@example.org"],
         last_commit="c" * 40,
     )
-    experiment.standing = found
+    experiment.standing = nightly
     experiment.save()
     Alert.objects.create(
-        standing=found,
+        standing=nightly,
         experiment=experiment,
         trend="abc123abc123",
         metric="ns_per_open",
@@ -62,7 +62,7 @@ def standing(alice: User) -> Standing:
         worse=True,
         text=f"got worse {SCRIPT}",
     )
-    return found
+    return nightly
 
 
 def push(client: Client, name: str = "nightly", **headers: str) -> Any:
@@ -122,8 +122,8 @@ def test_a_wrong_field_is_told_beside_it_and_what_was_typed_stays(
     answer = submitter.post("/standing/new", TYPED | typed)
     text = answer.content.decode()
     assert answer.status_code == 422
-    told = text.split(f'id="{field}-error">')[1].split("</span>")[0]
-    assert said.lower() in told.lower().replace("&quot;", '"')
+    error = text.split(f'id="{field}-error">')[1].split("</span>")[0]
+    assert said.lower() in error.lower().replace("&quot;", '"')
     assert 'value="ann@example.org, bob@example.org"' in text or field == "mail_to"
     assert not Standing.objects.exists()
 

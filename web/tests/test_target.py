@@ -115,8 +115,8 @@ def test_how_it_is_reached_is_told_to_operators_alone(operator: Client, target: 
     power = {"kind": "ipmi", "address": "bmc-1", "user": "<b>", "password_file": "/etc/kperflab/bmc-1"}
     Target.objects.update(driver="metal", access={"mac": "52:54:00:12:34:56", "power": power})
     page = operator.get(PAGE).content.decode()
-    for told in ("power.address", "bmc-1", "&lt;b&gt;", "52:54:00:12:34:56"):
-        assert told in page
+    for words in ("power.address", "bmc-1", "&lt;b&gt;", "52:54:00:12:34:56"):
+        assert words in page
     other = Client().get(PAGE).content.decode()
     assert "bmc-1" not in other
     assert "52:54" not in other

@@ -162,8 +162,10 @@ def _lab(operator: User) -> None:
     """Targets, checks, faults, claims, tokens."""
     target = Target.objects.get(name="guest")
     for number in range(4):
-        told = {"guest": {"tuning": {f"of {number}": "x"}}, "unit": "ns"}
-        HealthCheck.objects.create(target=target, ok=True, metric="m", value=number + 1.0, environment=told)
+        environment = {"guest": {"tuning": {f"of {number}": "x"}}, "unit": "ns"}
+        HealthCheck.objects.create(
+            target=target, ok=True, metric="m", value=number + 1.0, environment=environment
+        )
         issue_token(user=operator, name=f"token {number}", scopes=["read"], days=30)
         Worker.objects.create(name=f"h{number}:1:1", host=f"h{number}", queues=["target.guest"])
         Tree.objects.create(name=f"tree-{number}", kind="git", location="/srv/same")

@@ -32,9 +32,9 @@ def test_a_note_is_a_mark_on_the_chart_with_its_text_and_author(
     assert text.count('class="pin"') == 1
     assert "alice: new compiler &lt;script&gt;" in text
     assert SCRIPT not in text
-    told = re.search(r'id="trend-data" type="application/json">(.*?)</script>', text)
-    assert told
-    assert json.loads(told[1])["notes"] == [{"at": 4, "author": "alice", "text": f"new compiler {SCRIPT}"}]
+    match = re.search(r'id="trend-data" type="application/json">(.*?)</script>', text)
+    assert match
+    assert json.loads(match[1])["notes"] == [{"at": 4, "author": "alice", "text": f"new compiler {SCRIPT}"}]
 
 
 def test_a_note_on_all_trends_is_here_too_and_one_of_another_is_not(
@@ -106,7 +106,7 @@ def test_ones_own_note_is_removed_and_leads_back_to_its_trend(
 
 def test_notes_go_with_the_trend_as_json(client: Client, stepped: str, alice: User) -> None:
     note(stepped, alice, "new compiler")
-    told = client.get(f"/trends/{stepped}.json").json()["notes"]
-    assert [(one["commit"], one["author"], one["text"]) for one in told] == [
+    notes = client.get(f"/trends/{stepped}.json").json()["notes"]
+    assert [(mark["commit"], mark["author"], mark["text"]) for mark in notes] == [
         (commit(4), "alice", "new compiler")
     ]

@@ -30,16 +30,16 @@ def test_only_operators_read_which_machine_it_is_and_where_its_disk_is_full(
 ) -> None:
     address = f"/experiments/{waiting.pk}/{part}"
     for reader in (None, viewer, submitter):
-        told = page(address, reader)
+        text = page(address, reader)
         assert (
             "The workers for this experiment take nothing at the moment. Operators see the reason on /lab/."
-            in told
+            in text
         )
-        assert "rack-7" not in told
-        assert "/var/lib" not in told
-    told = page(address, operator)
-    assert f"take nothing at the moment: rack-7, {PATH}" in told
-    assert SCRIPT not in told
+        assert "rack-7" not in text
+        assert "/var/lib" not in text
+    text = page(address, operator)
+    assert f"take nothing at the moment: rack-7, {PATH}" in text
+    assert SCRIPT not in text
 
 
 def test_rest_tells_nobody_but_operators_of_it_either(

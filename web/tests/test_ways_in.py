@@ -100,7 +100,7 @@ def test_a_forged_host_does_not_get_into_a_pipeline(client: Client, db: None) ->
 def test_the_api_page_lists_every_call_of_the_schema(page: Page, client: Client) -> None:
     text = page("/help/api/")
     schema = json.loads(client.get("/api/v1/schema/").content)
-    calls = {one["operationId"] for methods in schema["paths"].values() for one in methods.values()}
+    calls = {call["operationId"] for methods in schema["paths"].values() for call in methods.values()}
     assert {call for call in calls if f'id="{call}"' not in text} == set()
     assert client.get("/api/v1/docs/").headers["Location"] == "/help/api/"
 
@@ -154,8 +154,8 @@ def test_two_experiments_stand_side_by_side_with_both_bases(page: Page, db: None
 def test_two_experiments_that_cannot_be_compared_say_why_and_show_no_number(
     page: Page, db: None, second: dict[str, object], said: str
 ) -> None:
-    one, other = pair(**second)
-    text = page(f"/compare/?first={one.pk}&second={other.pk}")
+    first, other = pair(**second)
+    text = page(f"/compare/?first={first.pk}&second={other.pk}")
     assert said in text
     assert 'class="change' not in text
 

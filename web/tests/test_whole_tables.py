@@ -82,8 +82,8 @@ def test_no_page_and_no_list_reads_a_whole_table(settings: Any) -> None:
         table for table, rows in sizes.items() if rows > LARGE
     }
     read = {name: list(_whole_tables(client, name, address, sizes)) for name, address in read_addresses()}
-    found = [line for lines in read.values() for line in lines]
-    assert not found, "\n".join(found)
+    offences = [line for lines in read.values() for line in lines]
+    assert not offences, "\n".join(offences)
     assert len(read) > 150
 
 

@@ -90,5 +90,5 @@ def test_the_end_of_a_log_leaves_out_its_blank_lines() -> None:
 
 
 def test_parameters_read_as_one_would_type_them() -> None:
-    given = {"threads": 2, "reading": False, "blocks": [1, 4], "glob": "/sys/*"}
-    assert words.settings(given) == "threads=2  reading=false  blocks=1,4  glob=/sys/*"
+    parameters = {"threads": 2, "reading": False, "blocks": [1, 4], "glob": "/sys/*"}
+    assert words.settings(parameters) == "threads=2  reading=false  blocks=1,4  glob=/sys/*"

@@ -93,10 +93,10 @@ def nobodys_preferences(preferences_homes: Iterator[Path], monkeypatch: pytest.M
 def kernels_here() -> list[Artifact]:
     """Real kernels that were built here before and boot over the network, the newest last."""
     store = ArtifactStore(django_settings.HOME / "artifacts")
-    found = sorted(store.root.glob("*/vmlinux.boot"), key=lambda path: path.stat().st_mtime)
+    paths = sorted(store.root.glob("*/vmlinux.boot"), key=lambda path: path.stat().st_mtime)
     return [
         store.get(path.parent.name)
-        for path in found
+        for path in paths
         if store.has(path.parent.name) and "CONFIG_IP_PNP_DHCP=y" in path.with_name("config").read_text()
     ]
 
@@ -121,7 +121,7 @@ def artifact() -> Artifact:
 @pytest.fixture(scope="session")
 def other_artifact(artifact: Artifact) -> Artifact:
     """Another kernel than `artifact`, so of another release."""
-    kept = [one for one in kernels_here() if one.metadata.release != artifact.metadata.release]
+    kept = [kernel for kernel in kernels_here() if kernel.metadata.release != artifact.metadata.release]
     return kept[-1] if kept else built_base(Fragment("other", 'CONFIG_DEFAULT_HOSTNAME="other"\n'))
 
 

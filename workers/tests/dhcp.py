@@ -27,8 +27,8 @@ def discover(mac: bytes, *, ipxe: bool) -> bytes:
     ]
     if ipxe:
         options.append((175, b"\x13\x01\x01"))
-    told = b"".join(bytes((code, len(value))) + value for code, value in options)
-    return head + COOKIE + told + b"\xff"
+    encoded = b"".join(bytes((code, len(value))) + value for code, value in options)
+    return head + COOKIE + encoded + b"\xff"
 
 
 def told_by(answer: bytes) -> str:

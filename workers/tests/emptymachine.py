@@ -117,10 +117,10 @@ class Machine:
         ]
         return ["ssh", *options, "-i", str(self.key), "-p", str(self.port), f"root@{self.address}"]
 
-    def run(self, command: str, given: str = "") -> str:
+    def run(self, command: str, stdin: str = "") -> str:
         """Run a shell command there and return its output; its failure fails the test."""
         done = subprocess.run(
-            [*self.ssh, command], input=given, capture_output=True, text=True, timeout=300, check=False
+            [*self.ssh, command], input=stdin, capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -155,9 +155,9 @@ class Machine:
 
 def free_port() -> int:
     """A port of the loopback address that nobody uses now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -35,9 +35,9 @@ class Engine:
     project: str
     environment: dict[str, str]
 
-    def podman(self, *arguments: str, given: bytes = b"", check: bool = True) -> str:
+    def podman(self, *arguments: str, stdin: bytes = b"", check: bool = True) -> str:
         """Run podman and return its output."""
-        return self._run(["podman", *arguments], given, check)
+        return self._run(["podman", *arguments], stdin, check)
 
     def log(self, container: str) -> str:
         """The end of what a container said, both streams."""
@@ -75,10 +75,10 @@ class Engine:
         networks = self.podman("network", "ls", "--format={{.Name}}").split()
         return sorted(name for name in (*containers, *volumes, *networks) if self.project in name)
 
-    def _run(self, command: list[str], given: bytes, check: bool) -> str:
+    def _run(self, command: list[str], stdin: bytes, check: bool) -> str:
         done = subprocess.run(
             command,
-            input=given,
+            input=stdin,
             env=os.environ | self.environment,
             cwd=ROOT,
             capture_output=True,

@@ -40,7 +40,7 @@ def exact(request: BootRequest, rows: Sequence[Row], *, opens: int = 100, **chan
 
 def _said(request: BootRequest, each: float, opens: int) -> tuple[tuple[str, str, bytes], ...]:
     """One warm-up more in boots that are shifted, so ask the plan."""
-    (step,) = (one for one in read_steps(request.initrd) if one.name == "open")
+    (step,) = (step for step in read_steps(request.initrd) if step.name == "open")
     words = dict(word.split("=", 1) for word in step.argv[1:])
     warmup = int(words["warmup"])
     # 16 ns of the guest's clock are one instruction.

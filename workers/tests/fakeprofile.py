@@ -56,10 +56,10 @@ def profiled(request: BootRequest, step: str, out: str, *, wait_ns: int = 500) -
 
 def _functions(system_map: Path) -> tuple[int, int]:
     """Addresses inside of the first two functions of a kernel."""
-    found = {
+    addresses = {
         int(line.split()[0], 16) + 1
         for line in system_map.read_text().splitlines()
         if line.split()[1] in "Tt"
     }
-    first, second, *_ = sorted(found)
+    first, second, *_ = sorted(addresses)
     return first, second

@@ -111,14 +111,14 @@ class Live:
 
     def states(self) -> dict[str, State]:
         """Return the state of each program by name."""
-        return {one.name: one for one in Supervisor(self.place).states()}
+        return {state.name: state for state in Supervisor(self.place).states()}
 
     def pid(self, program: str) -> int:
         """The process of a program, once it runs."""
         end = monotonic() + UP_S
         while monotonic() < end:
-            if found := self.states()[program].pid:
-                return found
+            if pid := self.states()[program].pid:
+                return pid
             sleep(0.2)
         raise AssertionError(f"{program} does not run: {self.log(program)[-2000:]}")
 
@@ -198,23 +198,25 @@ class Live:
 
     def experiment(self, number: int) -> dict[str, Any]:
         """Return an experiment from the API."""
-        found: dict[str, Any] = self.ask("GET", f"experiments/{number}/")
-        return found
+        experiment: dict[str, Any] = self.ask("GET", f"experiments/{number}/")
+        return experiment
 
     def wait(self, number: int, seconds: float = DONE_S) -> dict[str, Any]:
         """An experiment that has come to an end; pages that do not answer meanwhile are retried."""
         end = monotonic() + seconds
-        found: dict[str, Any] = {"state": "not heard of"}
+        experiment: dict[str, Any] = {"state": "not heard of"}
         while monotonic() < end:
             with suppress(AssertionError, httpx.HTTPError):
-                found = self.experiment(number)
-                if found["state"] not in OPEN:
-                    return found
+                experiment = self.experiment(number)
+                if experiment["state"] not in OPEN:
+                    return experiment
             sleep(0.3)
         logs = "\n".join(
             f"== {path.name}\n{path.read_text()[-1500:]}" for path in self.place.logs.glob("*.log")
         )
-        raise AssertionError(f"experiment {number} is still {found['state']} after {seconds:.0f} s\n{logs}")
+        raise AssertionError(
+            f"experiment {number} is still {experiment['state']} after {seconds:.0f} s\n{logs}"
+        )
 
     def _environment(self) -> dict[str, str]:
         mine = {
@@ -233,9 +235,9 @@ def copied_code(folder: Path) -> Path:
 
 def free_port() -> int:
     """A port that nobody had a moment ago."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 TARGETS = """
@@ -264,8 +266,8 @@ def live_service(
     own = home or Path(tempfile.mkdtemp(prefix="kperflab-live-", dir="/var/tmp"))
     own.chmod(0o755)
     (own / "kernel").mkdir()
-    given = {"KPERFLAB_LOCAL_PATHS": "1", "KPERFLAB_DISK_GIB": "1", "WEB_CONCURRENCY": "1", **variables}
-    lab = Live(own, free_port(), LiveKernel(own / "kernel"), given)
+    environment = {"KPERFLAB_LOCAL_PATHS": "1", "KPERFLAB_DISK_GIB": "1", "WEB_CONCURRENCY": "1", **variables}
+    lab = Live(own, free_port(), LiveKernel(own / "kernel"), environment)
     try:
         lab.control("stores", "--port", str(lab.port))
         lab.python(TARGETS.format(given=json.dumps(dict(targets or {"fake": {}}))))

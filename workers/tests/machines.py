@@ -78,7 +78,7 @@ class StandIn:
         self.serial.parent.mkdir()
         self.serial.parent.chmod(0o777)
         argument = f"netdev.hostnet0.bootfile={self.bootfile}" if self.bootfile else ""
-        arguments = "".join(f'<qemu:arg value="{one}"/>' for one in ("-set", argument) if argument)
+        arguments = "".join(f'<qemu:arg value="{word}"/>' for word in ("-set", argument) if argument)
         self._connection = libvirt.open(self.uri)
         self._connection.defineXML(
             DOMAIN.format(
@@ -196,9 +196,9 @@ class StandIn:
 
 def free_port(kind: socket.SocketKind) -> int:
     """A port of the loopback that nobody has."""
-    with socket.socket(type=kind) as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket(type=kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def await_true(holds: Callable[[], bool], what: str, deadline_s: float = START_DEADLINE_S) -> None:

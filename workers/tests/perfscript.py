@@ -91,8 +91,8 @@ def fold_script(lines: Iterable[str]) -> Folded:
             command, frames = "", []
         elif line[0].isspace() and command:
             frames.append(_frame(line))
-        elif found := _LOST.search(line):
-            lost += int(found[1])
+        elif match := _LOST.search(line):
+            lost += int(match[1])
         else:
             _close(stacks, command, frames)
             # "comm  tid": a command's name may itself hold blanks.
@@ -108,10 +108,10 @@ def _close(stacks: Counter[Stack], command: str, frames: list[str]) -> None:
 
 def _frame(line: str) -> str:
     """Name one frame: its symbol, or in brackets the file it lies in."""
-    found = _FRAME.match(line)
-    if found is None:
+    match = _FRAME.match(line)
+    if match is None:
         return "[unknown]"
-    symbol, file = found[2].strip(), found[3]
+    symbol, file = match[2].strip(), match[3]
     if symbol and symbol != "[unknown]":
         return symbol.rsplit("+0x", 1)[0]
     return f"[{Path(file.strip('[]')).name or 'unknown'}]"

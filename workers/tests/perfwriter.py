@@ -113,8 +113,8 @@ def perf_data(
     features = features or {}
     ids_at = 104
     ids, entries = b"", b""
-    for one, numbers in attrs:
-        entries += one + struct.pack("<QQ", ids_at + len(ids), 8 * len(numbers))
+    for attribute, numbers in attrs:
+        entries += attribute + struct.pack("<QQ", ids_at + len(ids), 8 * len(numbers))
         ids += struct.pack(f"<{len(numbers)}Q", *numbers)
     attrs_at = ids_at + len(ids)
     begin = attrs_at + len(entries)

@@ -66,10 +66,10 @@ class PretendMachine:
     def fetch_script(self) -> str:
         """Ask for the script; remember the addresses of the boot's files, if given."""
         script = Client().get(f"/netboot/{MAC}.ipxe").content.decode()
-        if found := re.search(r"kperflab\.report=http://[0-9.:]+(/netboot/\S+)", script):
-            self.place = found[1]
-        if found := re.search(r"kernel http://[0-9.:]+(/netboot/\S+)/kernel", script):
-            self.files = found[1]
+        if match := re.search(r"kperflab\.report=http://[0-9.:]+(/netboot/\S+)", script):
+            self.place = match[1]
+        if match := re.search(r"kernel http://[0-9.:]+(/netboot/\S+)/kernel", script):
+            self.files = match[1]
         return script
 
     def load(self) -> None:
@@ -77,8 +77,8 @@ class PretendMachine:
         for part in ("kernel", "initrd"):
             answer = Client().get(f"{self.files}/{part}")
             assert answer.status_code == 200, answer.content
-            found = hashlib.sha256(answer.getvalue()).hexdigest()
-            assert found == self.sums.get(part, found)
+            digest = hashlib.sha256(answer.getvalue()).hexdigest()
+            assert digest == self.sums.get(part, digest)
 
     def ask(self) -> Any:
         """Ask once what to start by kexec."""
@@ -90,10 +90,10 @@ class PretendMachine:
             time.sleep(0.02)
         if answer.status_code != 200:
             return False
-        told = dict(line.split(" ", 1) for line in answer.content.decode().splitlines())
-        self.sums = {part: told[part].split()[0] for part in ("kernel", "initrd")}
-        self.files = told["kernel"].split()[1].removesuffix("/kernel")
-        self.place, self.cmdline = told["report"], told["cmdline"]
+        fields = dict(line.split(" ", 1) for line in answer.content.decode().splitlines())
+        self.sums = {part: fields[part].split()[0] for part in ("kernel", "initrd")}
+        self.files = fields["kernel"].split()[1].removesuffix("/kernel")
+        self.place, self.cmdline = fields["report"], fields["cmdline"]
         self.sent = {"records": 0, "console": 0, "kexec": 0, "seq": 0}
         return True
 

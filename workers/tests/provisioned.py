@@ -80,7 +80,7 @@ def ansible(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def git(scratch: Path, *arguments: str, given: str | None = None) -> str:
+def git(scratch: Path, *arguments: str, stdin: str | None = None) -> str:
     """Run git with an index of its own; return its output."""
     environment = os.environ | {"GIT_INDEX_FILE": str(scratch / "index")}
     command = ["git", "-c", "user.name=test", "-c", "user.email=test@example.org", *arguments]
@@ -92,7 +92,7 @@ def git(scratch: Path, *arguments: str, given: str | None = None) -> str:
         capture_output=True,
         text=True,
         timeout=120,
-        input=given,
+        input=stdin,
     ).stdout.strip()
 
 
@@ -109,7 +109,7 @@ def commit_after(revision: str, scratch: Path, edits: dict[str, tuple[str, str]]
     for name, (old, new) in edits.items():
         text = git(scratch, "show", f"{revision}:{name}") + "\n" if old else ""
         assert not old or text.count(old) == 1, name
-        blob = git(scratch, "hash-object", "-w", "--stdin", given=text.replace(old, new))
+        blob = git(scratch, "hash-object", "-w", "--stdin", stdin=text.replace(old, new))
         git(scratch, "update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
     return git(scratch, "commit-tree", git(scratch, "write-tree"), "-p", revision, "-m", "what comes next")
 

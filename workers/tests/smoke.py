@@ -63,12 +63,12 @@ def carried_out(
         place = f"/api/v1/experiments/{submitted(lab, body)}/"
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            found: dict[str, Any] = lab.get(place).json()
+            experiment: dict[str, Any] = lab.get(place).json()
             # A busy lab may answer an error once.
-            if found.get("exit_code") is not None:
-                return found
+            if experiment.get("exit_code") is not None:
+                return experiment
             time.sleep(0.5)
-    raise AssertionError(f"the experiment is not over after {seconds:.0f} s: {found}")
+    raise AssertionError(f"the experiment is not over after {seconds:.0f} s: {experiment}")
 
 
 def submitted(lab: httpx.Client, body: dict[str, Any]) -> int:
@@ -90,18 +90,18 @@ def submitted(lab: httpx.Client, body: dict[str, Any]) -> int:
 def wait_for_page(url: str, seconds: float = 60.0) -> httpx.Response:
     """The first answer 200 of an address."""
     deadline = time.monotonic() + seconds
-    told = ""
+    trouble = ""
     while time.monotonic() < deadline:
         try:
             answer = httpx.get(url, timeout=10, trust_env=False)
         except httpx.HTTPError as exc:
-            told = repr(exc)
+            trouble = repr(exc)
         else:
             if answer.status_code == 200:
                 return answer
-            told = f"{answer.status_code} {answer.text[:300]}"
+            trouble = f"{answer.status_code} {answer.text[:300]}"
         time.sleep(0.5)
-    raise AssertionError(f"{url} does not answer: {told}")
+    raise AssertionError(f"{url} does not answer: {trouble}")
 
 
 def repository_of(kernel: PretendKernel) -> Path:

@@ -88,8 +88,8 @@ def decoded(path: Path) -> list[tuple[int, int, str, int, int]]:
 
 @pytest.mark.process
 def test_what_is_recorded_is_read_as_it_was(program: Path, tmp_path: Path) -> None:
-    *told, ended = run(program, "round-trip", tmp_path)
-    written = [tuple(map(int, line.split())) for line in told]
+    *lines, ended = run(program, "round-trip", tmp_path)
+    written = [tuple(map(int, line.split())) for line in lines]
     begin, *rows, end = decoded(tmp_path / "accesses.0.3")
     assert ended == "whole"
     assert [(time, node, kind, shift, address) for time, node, kind, shift, address in rows] == [

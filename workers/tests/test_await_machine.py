@@ -15,11 +15,11 @@ from workloads.errors import GuestNotMade
 
 @pytest.mark.django_db
 def test_a_worker_without_libvirt_says_so_and_waits_for_it_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[object] = []
+    noted: list[object] = []
     answers = [LibvirtMissing("libvirt does not answer"), LibvirtMissing("libvirt does not answer"), None]
 
     def sweep() -> list[str]:
-        told.extend(Worker.objects.values_list("idle_reason", flat=True))
+        noted.extend(Worker.objects.values_list("idle_reason", flat=True))
         answer = answers.pop(0)
         if answer is not None:
             raise answer
@@ -28,11 +28,11 @@ def test_a_worker_without_libvirt_says_so_and_waits_for_it_in_place(monkeypatch:
     Target.objects.create(name="one", driver="libvirt")
     monkeypatch.setattr("workers.fleet.local.sweep", sweep)
     monkeypatch.setattr("workers.fleet.AGAIN_S", 0.0)
-    monkeypatch.setattr("workers.fleet.user_space", told.append)
-    one = presence.Presence(("target.one",), builds=False)
-    one.say("")
-    fleet.await_machine(fleet.target_post("one"), one)
-    assert told == ["", "libvirt does not answer", "libvirt does not answer", django_settings.HOME]
+    monkeypatch.setattr("workers.fleet.user_space", noted.append)
+    worker = presence.Presence(("target.one",), builds=False)
+    worker.say("")
+    fleet.await_machine(fleet.target_post("one"), worker)
+    assert noted == ["", "libvirt does not answer", "libvirt does not answer", django_settings.HOME]
     assert Worker.objects.get().idle_reason == ""
 
 
@@ -40,18 +40,18 @@ def test_a_worker_without_libvirt_says_so_and_waits_for_it_in_place(monkeypatch:
 def test_a_worker_whose_target_is_not_there_yet_says_so_and_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: list[str] = []
+    reasons: list[str] = []
 
     def add(_seconds: float) -> None:
-        told.extend(Worker.objects.values_list("idle_reason", flat=True))
-        Target.objects.create(name="two" if len(told) == 2 else f"other{len(told)}", driver="fake")
+        reasons.extend(Worker.objects.values_list("idle_reason", flat=True))
+        Target.objects.create(name="two" if len(reasons) == 2 else f"other{len(reasons)}", driver="fake")
 
     Target.objects.all().delete()
     monkeypatch.setattr("workers.fleet.time.sleep", add)
     monkeypatch.setattr("workers.fleet.user_space", lambda home: None)
-    one = presence.Presence(("target.two",), builds=False)
-    fleet.await_machine(fleet.target_post("two"), one)
-    assert told == [
+    worker = presence.Presence(("target.two",), builds=False)
+    fleet.await_machine(fleet.target_post("two"), worker)
+    assert reasons == [
         'there is no target "two"; there are: none',
         'there is no target "two"; there are: other1',
     ]
@@ -67,7 +67,7 @@ def test_a_user_space_that_cannot_be_made_keeps_no_worker_from_its_queue(
 
     Target.objects.create(name="one", driver="fake")
     monkeypatch.setattr("workers.fleet.user_space", missing)
-    one = presence.Presence(("target.one",), builds=False)
-    fleet.await_machine(fleet.target_post("one"), one)
+    worker = presence.Presence(("target.one",), builds=False)
+    fleet.await_machine(fleet.target_post("one"), worker)
     assert "cannot be made here: apt-get install busybox-static" in caplog.text
     assert Worker.objects.get().idle_reason == ""

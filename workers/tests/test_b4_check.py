@@ -57,14 +57,14 @@ class Check:
         self.monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=stdin, isatty=lambda: False))
         base = ("--base", self.lab.kernel.base.commit) if options else ()
         assert call(self.monkeypatch, "b4-check", *options, *base, *more) == labctl.EXIT_OK
-        told = self.capsys.readouterr()
-        self.errors = told.err
-        found: list[dict[str, Any]] = json.loads(told.out)
-        for one in found:
-            assert set(one) <= {"tool", "status", "summary", "url", "details"}
-            assert (one["tool"], one["status"] in ("pass", "warn", "fail")) == ("kperflab", True)
-            assert one["summary"]
-        return found
+        captured = self.capsys.readouterr()
+        self.errors = captured.err
+        reports: list[dict[str, Any]] = json.loads(captured.out)
+        for report in reports:
+            assert set(report) <= {"tool", "status", "summary", "url", "details"}
+            assert (report["tool"], report["status"] in ("pass", "warn", "fail")) == ("kperflab", True)
+            assert report["summary"]
+        return reports
 
 
 @pytest.fixture
@@ -115,9 +115,9 @@ def test_a_kernel_that_dies_fails_the_check(check: Check) -> None:
 
 
 def test_a_patch_that_does_not_apply_is_a_warning_with_the_reason(check: Check) -> None:
-    (told,) = check(mail=check.mail.replace("WARN_HERE", "NEVER_THERE"))
-    assert told["status"] == "warn"
-    assert told["summary"].startswith("not measured: ")
+    (report,) = check(mail=check.mail.replace("WARN_HERE", "NEVER_THERE"))
+    assert report["status"] == "warn"
+    assert report["summary"].startswith("not measured: ")
     assert Experiment.objects.count() == 0
 
 
@@ -150,9 +150,9 @@ def test_a_call_without_tree_or_workload_is_an_error_without_json(
         "sys.stdin", SimpleNamespace(buffer=io.BytesIO(check.mail.encode()), isatty=lambda: False)
     )
     assert call(check.monkeypatch, "b4-check", *options) == labctl.EXIT_USAGE
-    told = check.capsys.readouterr()
-    assert told.out == ""
-    assert "--workload (or workload under [defaults] in .labctl.toml)" in " ".join(told.err.split())
+    captured = check.capsys.readouterr()
+    assert captured.out == ""
+    assert "--workload (or workload under [defaults] in .labctl.toml)" in " ".join(captured.err.split())
 
 
 def test_a_token_that_is_not_valid_is_an_error_without_json(check: Check) -> None:
@@ -191,5 +191,5 @@ def test_a_cover_letter_is_checked_as_the_branch_that_b4_tracks(check: Check, tm
     (tmp_path / "tracking").write_text(json.dumps({"series": {"branch-tips": tips}}))
     check.monkeypatch.setenv("B4_TRACKING_FILE", str(tmp_path / "tracking"))
     check.monkeypatch.chdir(work)
-    (told,) = check(mail="From: A <a@example.org>\nSubject: [PATCH 0/1] all\n\nHello.\n")
-    assert (told["status"], Experiment.objects.get().switches.count()) == ("warn", 1)
+    (report,) = check(mail="From: A <a@example.org>\nSubject: [PATCH 0/1] all\n\nHello.\n")
+    assert (report["status"], Experiment.objects.get().switches.count()) == ("warn", 1)

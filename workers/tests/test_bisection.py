@@ -67,9 +67,9 @@ def behave(fake_lab: FakeLab, line: list[str], ns: Callable[[int], float]) -> No
     fake_lab.scripts |= {commit[:12]: script(number) for number, commit in enumerate(line) if number}
 
 
-def run(found: Bisection) -> Iterator[BisectionStep]:
+def run(search: Bisection) -> Iterator[BisectionStep]:
     steps: list[BisectionStep] = []
-    bisection.work_through(found.pk, SILENT, steps.append)
+    bisection.work_through(search.pk, SILENT, steps.append)
     return iter(steps)
 
 
@@ -90,15 +90,15 @@ def test_the_patch_of_a_series_that_made_it_slower_is_found(
     fake_lab: FakeLab, line: list[str], series: str, asked: BisectionRequest
 ) -> None:
     asked = replace(asked, good=line[4], bad="", series=series)
-    found = start_bisection(asked=asked)
-    assert found.line[0] == line[4]
-    assert len(found.line) == 4
+    search = start_bisection(asked=asked)
+    assert search.line[0] == line[4]
+    assert len(search.line) == 4
     # Nobody had committed them: they are in no branch of the tree.
-    assert not set(found.line[1:]) & set(line)
-    behave(fake_lab, found.line, lambda number: 1250.0 if number >= 2 else 1000.0)
-    assert answers(run(found)) == [(3, "bad"), (1, "good"), (2, "bad")]
-    page = bisection_page(found.pk)
-    assert [(one.subject, one.author) for one in page.suspects] == [
+    assert not set(search.line[1:]) & set(line)
+    behave(fake_lab, search.line, lambda number: 1250.0 if number >= 2 else 1000.0)
+    assert answers(run(search)) == [(3, "bad"), (1, "good"), (2, "bad")]
+    page = bisection_page(search.pk)
+    assert [(suspect.subject, suspect.author) for suspect in page.suspects] == [
         ("patch 6", "Eve <eve@example.org>"),
     ]
 
@@ -128,9 +128,9 @@ def test_the_commit_that_made_it_slower_is_found(
     fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 6 else 1000.0)
-    found = start_bisection(asked=asked)
-    assert answers(run(found)) == [(7, "bad"), (3, "skipped"), (5, "good"), (6, "bad")]
-    row = get_bisection(found.pk)
+    search = start_bisection(asked=asked)
+    assert answers(run(search)) == [(7, "bad"), (3, "skipped"), (5, "good"), (6, "bad")]
+    row = get_bisection(search.pk)
     assert (row.state, row.answer, row.suspects) == ("done", "commit", [line[6]])
     bad = row.steps.get(revision=6)
     assert bad.ratio == pytest.approx(1.25, abs=0.01)
@@ -143,9 +143,9 @@ def test_what_cannot_be_built_leaves_a_range_that_names_it(
     fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 4 else 1000.0)
-    found = start_bisection(asked=asked)
-    steps = list(run(found))
-    row = get_bisection(found.pk)
+    search = start_bisection(asked=asked)
+    steps = list(run(search))
+    row = get_bisection(search.pk)
     assert (row.state, row.answer, row.suspects) == ("done", "range", line[3:5])
     skipped = next(step for step in steps if step.outcome == "skipped")
     assert "nothing" in skipped.reason
@@ -155,9 +155,9 @@ def test_a_range_without_the_step_is_not_searched(
     fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
     behave(fake_lab, line, lambda number: 1000.0)
-    found = start_bisection(asked=asked)
-    assert answers(run(found)) == [(7, "good")]
-    assert (get_bisection(found.pk).answer, get_bisection(found.pk).suspects) == ("no-step", [])
+    search = start_bisection(asked=asked)
+    assert answers(run(search)) == [(7, "good")]
+    assert (get_bisection(search.pk).answer, get_bisection(search.pk).suspects) == ("no-step", [])
 
 
 @pytest.mark.thorough
@@ -165,9 +165,9 @@ def test_an_improvement_is_searched_as_well(
     fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
     behave(fake_lab, line, lambda number: 700.0 if number >= 2 else 1000.0)
-    found = start_bisection(asked=replace(asked, verdict="improvement"))
-    list(run(found))
-    assert get_bisection(found.pk).suspects == [line[2]]
+    search = start_bisection(asked=replace(asked, verdict="improvement"))
+    list(run(search))
+    assert get_bisection(search.pk).suspects == [line[2]]
 
 
 @pytest.mark.thorough
@@ -175,10 +175,10 @@ def test_a_kernel_that_panics_is_skipped(fake_lab: FakeLab, line: list[str], ask
     behave(fake_lab, line, lambda number: 1250.0 if number >= 2 else 1000.0)
     panic = Script(problem=GuestPanicked("Kernel panic - not syncing: Fatal exception"))
     fake_lab.scripts[line[4][:12]] = lambda request: panic
-    found = start_bisection(asked=asked)
-    outcomes = dict(answers(run(found)))
+    search = start_bisection(asked=asked)
+    outcomes = dict(answers(run(search)))
     assert outcomes.get(4, "skipped") == "skipped"
-    assert get_bisection(found.pk).suspects == [line[2]]
+    assert get_bisection(search.pk).suspects == [line[2]]
 
 
 @pytest.mark.thorough
@@ -191,11 +191,11 @@ def test_boots_that_cannot_tell_are_asked_again_and_then_are_ambiguous(
         return opens(1000.0 * (1 + (len(fake_lab.driver.requests) * 37 % 19 - 9) / 25))
 
     fake_lab.scripts[line[5][:12]] = wild
-    found = start_bisection(asked=replace(asked, most_boots=10))
-    steps = list(run(found))
+    search = start_bisection(asked=replace(asked, most_boots=10))
+    steps = list(run(search))
     about = [(step.boots, step.outcome) for step in steps if step.revision == 5]
     assert about == [(3, "again"), (6, "ambiguous")]
-    assert get_bisection(found.pk).suspects == line[5:7]
+    assert get_bisection(search.pk).suspects == line[5:7]
 
 
 def test_a_fault_of_the_lab_is_tried_again_and_never_becomes_an_answer(
@@ -208,15 +208,15 @@ def test_a_fault_of_the_lab_is_tried_again_and_never_becomes_an_answer(
             raise ZeroDivisionError("ours")
 
         broken.setattr("workers.loop.build_claimed", fails)
-        found = start_bisection(asked=asked)
-        step = take_step(found.pk)
+        search = start_bisection(asked=asked)
+        step = take_step(search.pk)
         assert step is not None
         bisection.work_on(step, SILENT)
         step.refresh_from_db()
         assert (step.outcome, step.revision) == ("fault", 7)
         assert "ZeroDivisionError" in step.reason
-    list(run(found))
-    assert get_bisection(found.pk).suspects == [line[2]]
+    list(run(search))
+    assert get_bisection(search.pk).suspects == [line[2]]
 
 
 def test_three_faults_about_one_revision_end_it_without_an_answer(
@@ -226,9 +226,9 @@ def test_three_faults_about_one_revision_end_it_without_an_answer(
         raise ZeroDivisionError("ours")
 
     monkeypatch.setattr("workers.loop.build_claimed", fails)
-    found = start_bisection(asked=asked)
-    assert answers(run(found)) == [(7, "fault")] * 3
-    row = get_bisection(found.pk)
+    search = start_bisection(asked=asked)
+    assert answers(run(search)) == [(7, "fault")] * 3
+    row = get_bisection(search.pk)
     assert (row.state, row.answer, row.suspects) == ("failed", "", [])
     assert "ZeroDivisionError" in row.problem
 
@@ -238,28 +238,28 @@ def test_a_good_revision_that_does_not_run_ends_it(
 ) -> None:
     hung = Script(problem=GuestHung("the guest did not finish within 300 s"))
     fake_lab.scripts[""] = lambda request: hung
-    found = start_bisection(asked=asked)
-    assert [outcome for _, outcome in answers(run(found))] == ["fault"]
-    assert "the good revision" in get_bisection(found.pk).problem
+    search = start_bisection(asked=asked)
+    assert [outcome for _, outcome in answers(run(search))] == ["fault"]
+    assert "the good revision" in get_bisection(search.pk).problem
 
 
 def test_a_killed_bisection_goes_on_with_the_very_experiment_it_had_begun(
     fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 6 else 1000.0)
-    found = start_bisection(asked=asked)
-    step = take_step(found.pk)
+    search = start_bisection(asked=asked)
+    step = take_step(search.pk)
     assert step is not None
     # Killed after the submission, before it was noted: the same description finds it.
     begun = local.take_up(step_spec(step), say=print)
     local.build_all(begun)
     local.boot_next(begun)
-    assert start_bisection(asked=asked).pk == found.pk
-    assert next(run(found)).experiment_id == begun
+    assert start_bisection(asked=asked).pk == search.pk
+    assert next(run(search)).experiment_id == begun
     assert Experiment.objects.filter(name__contains="step 1:").count() == 1
-    assert get_bisection(found.pk).suspects == [line[6]]
-    assert take_step(found.pk) is None
-    done = get_bisection(found.pk).steps.get(number=1)
+    assert get_bisection(search.pk).suspects == [line[6]]
+    assert take_step(search.pk) is None
+    done = get_bisection(search.pk).steps.get(number=1)
     assert conclude_step(done.pk).outcome == "bad"
 
 

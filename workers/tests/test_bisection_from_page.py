@@ -68,5 +68,5 @@ def test_the_button_finds_the_commit_and_its_experiments_belong_to_who_pressed(
     steps = [(step.revision, step.outcome, step.reason) for step in BisectionStep.objects.all()]
     assert (row.state, row.answer, row.suspects) == ("done", "commit", [line[5]]), steps
     submitted = Experiment.objects.order_by("pk")[before:]
-    assert [one.submitter for one in submitted] == [ann] * len(steps)
+    assert [experiment.submitter for experiment in submitted] == [ann] * len(steps)
     assert advance_bisections(fake_lab.home) == []

@@ -135,7 +135,9 @@ def test_a_spoilt_artifact_is_removed_counted_and_built_again(
     assert (build.state, build.corrupted) == ("queued", 1)
     assert not in_store(build.artifact_key)
     assert not (machines.other / "artifacts" / build.artifact_key).exists()
-    assert any("is corrupt: removed there, to be built again" in one.getMessage() for one in caplog.records)
+    assert any(
+        "is corrupt: removed there, to be built again" in record.getMessage() for record in caplog.records
+    )
     assert Run.objects.filter(state="queued", attempt=0).count() == Run.objects.count()
     machines.build()
     machines.boot()
@@ -245,7 +247,7 @@ def test_a_store_that_is_away_is_logged_at_once_then_each_minute_and_when_it_is_
     caplog.clear()
     with caplog.at_level(logging.INFO, carry.__name__):
         carry.bring(machines.other, Build.objects.get().artifact_key)
-    lines = [(one.levelname, one.getMessage().split(":")[0]) for one in caplog.records]
+    lines = [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records]
     assert lines == [("WARNING", "waiting for the store")] * 3 + [("INFO", "the store is back after 150 s")]
 
 
@@ -282,10 +284,10 @@ def test_what_was_not_used_for_longest_makes_room_and_nothing_in_use_does(
     store, home = directory_store(settings, tmp_path / "store"), tmp_path / "home"
     artifacts = ArtifactStore(home / "artifacts")
     made = [make_artifact(home, number, size=100_000) for number in range(6)]
-    for age, one in enumerate(made):
-        if one.key != key_of(5):
-            send_artifact(store, one)
-        os.utime(one.directory / METADATA, (1e9 + age, 1e9 + age))
+    for age, artifact in enumerate(made):
+        if artifact.key != key_of(5):
+            send_artifact(store, artifact)
+        os.utime(artifact.directory / METADATA, (1e9 + age, 1e9 + age))
     size = sum(path.stat().st_size for path in made[0].directory.rglob("*"))
     monkeypatch.setattr(carry, "most_bytes", lambda home: int(2.5 * size))
     os.utime(made[5].directory / METADATA, (1e8, 1e8))  # the oldest, but nowhere else

@@ -26,18 +26,18 @@ LONGEST_S = 300.0
 @pytest.fixture
 def expired(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record when the retention policy is applied."""
-    found: list[str] = []
+    calls: list[str] = []
 
     # Nothing of the tests' own state root is looked at, or removed.
     nothing = Expiry((), (InventoryItem("run", "1-1", here=3, stored=5),), None)
     monkeypatch.setattr(tasks, "plan_expiry", lambda: nothing)
-    monkeypatch.setattr(tasks, "expire", applying(found))
-    return found
+    monkeypatch.setattr(tasks, "expire", applying(calls))
+    return calls
 
 
-def applying(found: list[str]) -> Callable[[object], tuple[object, ...]]:
+def applying(calls: list[str]) -> Callable[[object], tuple[object, ...]]:
     def expire(plan: object) -> tuple[object, ...]:
-        found.append("applied")
+        calls.append("applied")
         return ()
 
     return expire
@@ -61,8 +61,8 @@ def test_a_chore_is_done_once_a_period_however_often_it_is_sent(expired: list[st
 
 def test_what_the_policy_left_is_noted_with_it(expired: list[str]) -> None:
     tasks.expire_files()
-    found = Chore.objects.get(name="expire_files").found
-    assert (found["home"]["run"], found["store"]["run"], found["home"]["artifact"]) == (3, 5, 0)
+    noted = Chore.objects.get(name="expire_files").found
+    assert (noted["home"]["run"], noted["store"]["run"], noted["home"]["artifact"]) == (3, 5, 0)
 
 
 def test_a_message_of_beats_that_is_lost_is_sent_again_within_minutes(

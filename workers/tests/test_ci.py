@@ -92,11 +92,11 @@ def series(fake_lab: FakeLab, checkout: Path) -> str:
 
 
 def run(command: str, checkout: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    given = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
         ["bash", "-e", "-c", command],
         cwd=checkout,
-        env=given | {"KPERFLAB_POLL": "0.5", "no_proxy": "*"} | environment,
+        env=inherited | {"KPERFLAB_POLL": "0.5", "no_proxy": "*"} | environment,
         capture_output=True,
         text=True,
         timeout=120,
@@ -203,8 +203,8 @@ def test_who_waits_too_long_is_told_and_the_experiment_goes_on(
 ) -> None:
     """Nobody works on it here."""
     command = f"sh ci/kperflab.sh {series} ci/kperflab.json"
-    given = {"KPERFLAB_SERVER": live_server.url, "KPERFLAB_TOKEN": token, "KPERFLAB_MINUTES": "0"}
-    done = run(command, checkout, **given)
+    variables = {"KPERFLAB_SERVER": live_server.url, "KPERFLAB_TOKEN": token, "KPERFLAB_MINUTES": "0"}
+    done = run(command, checkout, **variables)
     assert done.returncode == 3
     assert "takes too long" in done.stderr
     assert Experiment.objects.get().state == "queued"
@@ -231,9 +231,9 @@ def test_githubs_step_runs_as_it_stands(
     }
     steps = yaml.safe_load((CI / "github.yml").read_text())["jobs"]["compare"]["steps"]
     assert set(EXPRESSION.findall(json.dumps(steps))) == set(known)
-    (step,) = [one for one in steps if "run" in one]
+    (step,) = [step for step in steps if "run" in step]
     environment = {
-        name: EXPRESSION.sub(lambda found: known[found[1]], str(value)) for name, value in step["env"].items()
+        name: EXPRESSION.sub(lambda match: known[match[1]], str(value)) for name, value in step["env"].items()
     }
     done = run(step["run"], checkout, GITHUB_STEP_SUMMARY=str(checkout / "summary"), **environment)
     assert done.returncode == code, done.stderr

@@ -46,9 +46,9 @@ def test_a_base_that_another_builder_compiled_is_answered_if_it_is_trusted(
 ) -> None:
     directory_store(settings, tmp_path / "store")
     request = replace(pretend.request(), trusted=trusted)
-    one = builder(tmp_path / "one", monkeypatch)
-    made = one.build(request)
-    send_compiled_files(one)
+    sender = builder(tmp_path / "one", monkeypatch)
+    made = sender.build(request)
+    send_compiled_files(sender)
     other = builder(tmp_path / "other", monkeypatch)
     bring_compiled_files(other, lambda: None)
     again = other.build(request)

@@ -87,9 +87,9 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
 def test_the_kernel_is_told_where_to_print() -> None:
     port = 6666
     assert console_words(_netconsole(port)) == "netconsole=6666@127.0.0.2/eth0,6666@127.0.0.1/"
-    given = {"kind": "ipmi", "address": "bmc", "user": "u", "password_file": "/run/secret"}
-    assert console_words(_access({"kind": "sol", "line": "ttyS1,115200"}, given)) == "console=ttyS1,115200"
-    assert console_words(_access({"kind": "none"}, given)) == ""
+    power = {"kind": "ipmi", "address": "bmc", "user": "u", "password_file": "/run/secret"}
+    assert console_words(_access({"kind": "sol", "line": "ttyS1,115200"}, power)) == "console=ttyS1,115200"
+    assert console_words(_access({"kind": "none"}, power)) == ""
 
 
 def _netconsole(port: int = 0) -> Access:
@@ -108,6 +108,6 @@ def _access(console: dict[str, Any], power: dict[str, Any]) -> Access:
 
 def _send(sender: str, access: Access, text: bytes) -> None:
     assert access.console.kind == "netconsole"
-    with socket.socket(type=socket.SOCK_DGRAM) as one:
-        one.bind((sender, 0))
-        one.sendto(text, (access.console.to, access.console.port))
+    with socket.socket(type=socket.SOCK_DGRAM) as endpoint:
+        endpoint.bind((sender, 0))
+        endpoint.sendto(text, (access.console.to, access.console.port))

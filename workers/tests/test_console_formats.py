@@ -19,8 +19,8 @@ STAMP = b"[   12.345678][   T31] "
 
 
 def kind(line: str) -> str:
-    found = scan_console(b"[    1.000000] before\n" + STAMP + line.encode() + b"\n")
-    return found[0].kind if found else "-"
+    findings = scan_console(b"[    1.000000] before\n" + STAMP + line.encode() + b"\n")
+    return findings[0].kind if findings else "-"
 
 
 @pytest.mark.parametrize("path", sorted({entry.path for entry in TABLE}))

@@ -78,12 +78,14 @@ def console(name: str, size: int = BYTES) -> bytes:
 def test_a_hostile_console_gives_a_bounded_list(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dmesg, "MAX_FINDINGS", FEW)
     text = console(name)
-    found = scan_console(text)
-    assert len(found) <= FEW
-    assert all(len(one.title) <= MAX_TITLE + 64 and len(one.excerpt) <= EXCERPT_BYTES for one in found)
-    assert all(character.isprintable() for one in found for character in one.title)
+    findings = scan_console(text)
+    assert len(findings) <= FEW
+    assert all(
+        len(finding.title) <= MAX_TITLE + 64 and len(finding.excerpt) <= EXCERPT_BYTES for finding in findings
+    )
+    assert all(character.isprintable() for finding in findings for character in finding.title)
     lines = text.count(b"\n") + 1
-    assert all(1 <= one.line_no <= lines for one in found)
+    assert all(1 <= finding.line_no <= lines for finding in findings)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +123,10 @@ def test_a_console_of_every_word_is_examined_no_more_often_than_its_words_allow(
 
 @pytest.mark.thorough
 def test_a_million_reports_are_counted_and_the_first_are_kept() -> None:
-    found = scan_console(REPORT * 1_000_000)
-    assert len(found) == MAX_FINDINGS
-    assert {one.kind for one in found[:-1]} == {"bug"}
-    assert (found[-1].kind, found[-1].title) == (
+    findings = scan_console(REPORT * 1_000_000)
+    assert len(findings) == MAX_FINDINGS
+    assert {finding.kind for finding in findings[:-1]} == {"bug"}
+    assert (findings[-1].kind, findings[-1].title) == (
         "more",
         "999,801 more lines look like reports and are not listed",
     )
@@ -136,19 +138,19 @@ def test_a_literal_that_is_given_up_is_mentioned() -> None:
 
 
 def test_a_report_before_noise_is_found() -> None:
-    found = scan_console(REPORT + b"x[1]: BUG: KASAN: y\n" * (MAX_MISSES + 500))
-    assert [one.kind for one in found] == ["bug", "more"]
+    findings = scan_console(REPORT + b"x[1]: BUG: KASAN: y\n" * (MAX_MISSES + 500))
+    assert [finding.kind for finding in findings] == ["bug", "more"]
 
 
 def test_noise_of_one_literal_hides_no_other() -> None:
-    found = scan_console(b"x[1]: BUG: y\n" * (MAX_MISSES + 500) + b"Kernel panic - not syncing: end\n")
-    assert [one.kind for one in found] == ["panic", "more"]
+    findings = scan_console(b"x[1]: BUG: y\n" * (MAX_MISSES + 500) + b"Kernel panic - not syncing: end\n")
+    assert [finding.kind for finding in findings] == ["panic", "more"]
 
 
 @pytest.mark.thorough
 def test_a_line_of_64_megabytes_holds_no_report_and_does_not_hide_the_next() -> None:
-    found = scan_console(b"BUG: KASAN: x in y+0x1/0x2 " + b"BUG: z " * (64 << 17) + b"\n" + REPORT)
-    assert [(one.kind, one.line_no) for one in found] == [("memory", 1), ("bug", 2)]
+    findings = scan_console(b"BUG: KASAN: x in y+0x1/0x2 " + b"BUG: z " * (64 << 17) + b"\n" + REPORT)
+    assert [(finding.kind, finding.line_no) for finding in findings] == [("memory", 1), ("bug", 2)]
 
 
 @pytest.mark.parametrize(
@@ -166,13 +168,13 @@ def test_a_line_of_64_megabytes_holds_no_report_and_does_not_hide_the_next() -> 
     ],
 )
 def test_no_title_or_excerpt_drives_a_terminal(evil: bytes) -> None:
-    (found,) = scan_console(
+    (finding,) = scan_console(
         b"[    1.000000] Kernel panic - not syncing: " + evil + b"\n\tnext " + evil + b"\n"
     )
-    for text in (found.title, found.excerpt.replace("\n", "").replace("\t", "")):
+    for text in (finding.title, finding.excerpt.replace("\n", "").replace("\t", "")):
         assert text.isprintable()
         assert "owned" not in text
-    assert found.kind == "panic"
+    assert finding.kind == "panic"
 
 
 def interleaved() -> Iterator[bytes]:
@@ -185,9 +187,9 @@ def interleaved() -> Iterator[bytes]:
 
 def test_any_mixture_is_read() -> None:
     for text in interleaved():
-        found = scan_console(text)
-        assert len(found) <= MAX_FINDINGS
-        assert [one.line_no for one in found] == sorted(one.line_no for one in found)
+        findings = scan_console(text)
+        assert len(findings) <= MAX_FINDINGS
+        assert [finding.line_no for finding in findings] == sorted(finding.line_no for finding in findings)
 
 
 def test_a_report_is_found_wherever_it_stands_among_blocks() -> None:

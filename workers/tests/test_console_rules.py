@@ -186,7 +186,7 @@ def kinds(text: bytes) -> list[str]:
 def test_a_report_is_named_behind_any_stamp(line: bytes, kind: str, title: str) -> None:
     for stamp, end in product(STAMPS, [b"\n", b"\r\n", b"\r\r\n"]):
         text = BEFORE + stamp + line + end + b"[   13.000000] after" + end
-        seen = [(one.kind, one.line_no, one.title[: len(title)]) for one in findings(text)]
+        seen = [(finding.kind, finding.line_no, finding.title[: len(title)]) for finding in findings(text)]
         assert seen == [(kind, 2, title)], (stamp, end)
 
 
@@ -207,8 +207,8 @@ def test_a_report_that_a_terminal_wrapped_is_read_whole() -> None:
         b"[  123.456789][ T1234] WARNING: CPU: 10 PID: 1234 at drivers/gpu/drm/amd/amdgpu/amd"
         b"\r\ngpu_object.c:1234 amdgpu_bo_unref+0x12/0x34\r\n"
     )
-    (found,) = findings(BEFORE + line)
-    assert found.kind == "warning"
+    (finding,) = findings(BEFORE + line)
+    assert finding.kind == "warning"
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_a_console_that_begins_again_without_a_report_is_a_reboot(firmware: byte
     "sign", [b"SeaBIOS (version 1.16.2)\n", b"early console in setup code\n", b"U-Boot SPL 2024.01 (x)\n"]
 )
 def test_firmware_alone_shows_a_reboot(sign: bytes) -> None:
-    (found,) = findings(boot(1) + sign)
-    assert (found.kind, found.line_no) == ("reboot", 6)
+    (finding,) = findings(boot(1) + sign)
+    assert (finding.kind, finding.line_no) == ("reboot", 6)
 
 
 @pytest.mark.parametrize(
@@ -327,11 +327,11 @@ OOPS = b"""\
 
 
 def test_an_oops_names_cause_and_function() -> None:
-    (found,) = findings(BEFORE + OOPS.replace(b"4.2", b"   4.200000"))
-    assert found.title == "divide error: 0000 [#1] PREEMPT SMP in tabledist"
-    assert (found.frame, found.corrupted) == ("tabledist", False)
+    (finding,) = findings(BEFORE + OOPS.replace(b"4.2", b"   4.200000"))
+    assert finding.title == "divide error: 0000 [#1] PREEMPT SMP in tabledist"
+    assert (finding.frame, finding.corrupted) == ("tabledist", False)
 
 
 def test_a_report_that_ends_too_early_is_marked() -> None:
-    (found,) = findings(BEFORE + OOPS.replace(b"4.2", b"   4.200000").split(b"\n")[0] + b"\n")
-    assert found.corrupted
+    (finding,) = findings(BEFORE + OOPS.replace(b"4.2", b"   4.200000").split(b"\n")[0] + b"\n")
+    assert finding.corrupted

@@ -80,9 +80,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         smoke.wait_for_page(up.environment["LAB_URL"] + "/health/", 120)
         yield up
     finally:
-        told = [f"--- {name}\n{log(up, name)}" for name in ("prepare", *SERVICES)]
+        logs = [f"--- {name}\n{log(up, name)}" for name in ("prepare", *SERVICES)]
         up.compose("down", "--volumes", "--timeout=10", check=False)
-        print("\n".join(told))
+        print("\n".join(logs))
     assert up.left() == []
 
 
@@ -94,8 +94,8 @@ def log(lab: Engine, service: str) -> str:
     return lab.log(name_of(lab, service))
 
 
-def inside(lab: Engine, service: str, command: str, given: bytes = b"") -> str:
-    return lab.podman("exec", "-i", name_of(lab, service), "sh", "-c", command, given=given)
+def inside(lab: Engine, service: str, command: str, stdin: bytes = b"") -> str:
+    return lab.podman("exec", "-i", name_of(lab, service), "sh", "-c", command, stdin=stdin)
 
 
 def test_services_become_healthy_by_their_own_checks(lab: Engine) -> None:
@@ -154,9 +154,9 @@ def test_an_experiment_goes_through_the_containers(lab: Engine, tmp_path: Path) 
     inside(lab, "web", f"mkdir -p {PRETEND} && tar -x --no-same-owner -C {PRETEND}", packed)
     program = smoke.seed(kernel, f"{PRETEND}/.git").encode()
     token = inside(lab, "web", "python3 /opt/kperflab/manage.py shell", program).split()[-1]
-    found = smoke.carried_out(lab.environment["LAB_URL"], token, body)
-    assert found["state"] == "done", found
-    assert found["exit_code"] in (0, 1, 2), found
+    experiment = smoke.carried_out(lab.environment["LAB_URL"], token, body)
+    assert experiment["state"] == "done", experiment
+    assert experiment["exit_code"] in (0, 1, 2), experiment
 
 
 def test_a_real_kernel_boots_in_the_guests_container(lab: Engine) -> None:
@@ -181,8 +181,8 @@ def test_a_real_kernel_boots_in_the_guests_container(lab: Engine) -> None:
         "cases": [{"workload": "showgids", "preset": "smoke", "profile": False}],
         "measure": {"boots": 2, "iterations": 2, "warmup": 1},
     }
-    found = smoke.carried_out(lab.environment["LAB_URL"], token, body, seconds=REAL_S)
-    assert found["state"] == "done", found
+    experiment = smoke.carried_out(lab.environment["LAB_URL"], token, body, seconds=REAL_S)
+    assert experiment["state"] == "done", experiment
     said = inside(lab, "web", "python3 /opt/kperflab/manage.py shell", BOOTED.encode())
     rows = json.loads(said.splitlines()[-1])
     assert len(rows) >= 2
@@ -194,10 +194,10 @@ def test_a_real_kernel_boots_in_the_guests_container(lab: Engine) -> None:
 
 def _kernels_of(commit: str) -> list[str]:
     """The artifacts of this revision alone, by their place below the home."""
-    found = (settings.HOME / "artifacts").glob("*/metadata.json")
+    paths = (settings.HOME / "artifacts").glob("*/metadata.json")
     return [
         f"artifacts/{path.parent.name}"
-        for path in found
+        for path in paths
         if json.loads(path.read_text())["metadata"]["revision"] == commit
     ]
 

@@ -77,9 +77,9 @@ def test_one_cpu_holds_an_exclusive_lock_and_the_others_wait_their_turn(
 ) -> None:
     result = at_once(bench, lock, lock, lock)
     assert [cpu.lock for cpu in result.cpus] == [0, HELD - 10, 2 * HELD - 20]
-    (found,) = result.locks
-    assert (found.address, found.kind, found.acquisitions, found.contended) == (HEAP, kind, 3, 2)
-    assert sum(share.cycles for share in found.nodes) == found.cycles == 3 * HELD - 30
+    (measured,) = result.locks
+    assert (measured.address, measured.kind, measured.acquisitions, measured.contended) == (HEAP, kind, 3, 2)
+    assert sum(share.cycles for share in measured.nodes) == measured.cycles == 3 * HELD - 30
     assert result.forced == 0
 
 

@@ -43,21 +43,23 @@ NODE = 4
 
 def recorder(cpu: int, shared: bool) -> Recorder:
     """Two intervals of so many opens each, in which a counter is counted up: all CPUs' own, or each one's."""
-    one = Recorder(cpu, NODE)
+    recording = Recorder(cpu, NODE)
     for interval in range(2):
         for _ in range(OPENS):
-            one.access(ATOMIC, HEAP if shared else HEAP + 4096 * cpu, after=50)
-        one.end(50)
+            recording.access(ATOMIC, HEAP if shared else HEAP + 4096 * cpu, after=50)
+        recording.end(50)
         if interval == 0:
-            one.begin()
-    return one
+            recording.begin()
+    return recording
 
 
 def write(request: BootRequest, *, shared: bool, cpus: int = max(CPUS), **changed: Any) -> None:
     for cpu in range(cpus):
-        one = recorder(cpu, shared)
-        size = len(one.bytes())
-        (request.directory / f"accesses.0.{cpu}").write_bytes(one.bytes(**{"why": size << 32} | changed))
+        recording = recorder(cpu, shared)
+        size = len(recording.bytes())
+        (request.directory / f"accesses.0.{cpu}").write_bytes(
+            recording.bytes(**{"why": size << 32} | changed)
+        )
 
 
 def calls(request: BootRequest) -> bytes:
@@ -156,10 +158,10 @@ def test_a_boot_has_a_cpu_for_each_thread_and_its_recording_is_gone_afterwards(f
         assert request.microscope.accesses
         assert not list(request.directory.glob("accesses.*"))
     extras = experiment.runs.filter(outcome="finished").values_list("extras", flat=True)
-    for one in extras:
-        assert one["contention"]["machine"] == "one-socket"
-        assert one["contention"]["lines"][0]["name"] == "kernel memory of find_inode_fast"
-        assert one["contention"]["lines"][0]["callers"][0]["chain"][0] == "find_inode_fast"
+    for extra in extras:
+        assert extra["contention"]["machine"] == "one-socket"
+        assert extra["contention"]["lines"][0]["name"] == "kernel memory of find_inode_fast"
+        assert extra["contention"]["lines"][0]["callers"][0]["chain"][0] == "find_inode_fast"
 
 
 @pytest.mark.hostile
@@ -183,7 +185,7 @@ def test_a_recording_that_is_not_whole_is_a_named_outcome_and_no_result(
     experiment = run(fake_lab)
     assert {(at, said in problem) for _, at, problem in outcomes(experiment)} == {(blame, True)}
     assert not Sample.objects.filter(run__experiment=experiment).exists()
-    assert not [path for one in fake_lab.driver.requests for path in one.directory.glob("accesses.*")]
+    assert not [path for request in fake_lab.driver.requests for path in request.directory.glob("accesses.*")]
 
 
 @pytest.mark.hostile
@@ -191,13 +193,15 @@ def test_a_recording_that_is_not_whole_is_a_named_outcome_and_no_result(
 def test_marks_of_a_guests_own_are_a_named_outcome(fake_lab: FakeLab, intervals: int) -> None:
     def script(request: BootRequest) -> Script:
         for cpu in range(max(CPUS)):
-            one = Recorder(cpu, NODE)
+            recording = Recorder(cpu, NODE)
             for interval in range(intervals):
-                one.access(ATOMIC, HEAP, after=50)
-                one.end(50)
+                recording.access(ATOMIC, HEAP, after=50)
+                recording.end(50)
                 if interval < intervals - 1:
-                    one.begin()
-            (request.directory / f"accesses.0.{cpu}").write_bytes(one.bytes(why=len(one.bytes()) << 32))
+                    recording.begin()
+            (request.directory / f"accesses.0.{cpu}").write_bytes(
+                recording.bytes(why=len(recording.bytes()) << 32)
+            )
         return printed(calls(request))
 
     fake_lab.scripts[""] = script
@@ -311,8 +315,10 @@ def in_a_module(kallsyms: bytes) -> Callable[[BootRequest], Script]:
 
     def script(request: BootRequest) -> Script:
         write(request, shared=True)
-        one = printed(call_tree([(0xFFFFFFFFC0000014, PROGRAM, 1000, 1)]))
-        return replace(one, records=one.records + played("open:symbols", "") + sent(MODULE_SYMBOLS, kallsyms))
+        printout = printed(call_tree([(0xFFFFFFFFC0000014, PROGRAM, 1000, 1)]))
+        return replace(
+            printout, records=printout.records + played("open:symbols", "") + sent(MODULE_SYMBOLS, kallsyms)
+        )
 
     return script
 
@@ -331,8 +337,8 @@ def test_a_function_of_a_module_is_named_by_the_guests_own_list(
     fake_lab.scripts[""] = in_a_module(kallsyms)
     experiment = run(fake_lab)
     assert outcomes(experiment) == {("finished", "", "")}
-    found = experiment.runs.filter(outcome="finished")[0].extras["contention"]
-    assert [row["chain"] for row in found["functions"]] == [[name]]
+    contention = experiment.runs.filter(outcome="finished")[0].extras["contention"]
+    assert [row["chain"] for row in contention["functions"]] == [[name]]
     assert profile_file(experiment.pk, "folded", kind="waiting", variant="base").decode().startswith(name)
 
 

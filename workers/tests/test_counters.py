@@ -33,8 +33,8 @@ dentry 90 92 192
 
 
 def test_counts_are_told_by_their_source() -> None:
-    found = read_counters(STAT, (ROUND + ROUND).encode())
-    assert found.counters == {
+    counters = read_counters(STAT, (ROUND + ROUND).encode())
+    assert counters.counters == {
         "perf stat": {"context-switches": 486.0, "major-faults": 0.0, "cycles": 1200.0},
         "vmstat": {"nr_free_pages": -40, "pgfault": 14},
         "slab": {"dentry": 100},
@@ -50,15 +50,15 @@ def test_a_counter_that_is_missing_is_told_with_the_reason() -> None:
 
 def test_what_the_guest_could_not_read_is_told_in_its_words() -> None:
     counts = ROUND.replace("/proc/slabinfo", "/proc/slabinfo: No such file or directory")
-    found = read_counters(STAT, counts.encode())
-    assert found.missing["slab"] == "No such file or directory"
-    assert set(found.counters) == {"perf stat", "vmstat"}
+    counters = read_counters(STAT, counts.encode())
+    assert counters.missing["slab"] == "No such file or directory"
+    assert set(counters.counters) == {"perf stat", "vmstat"}
 
 
 def test_nothing_that_came_home_is_told_as_that() -> None:
-    found = read_counters(b"", b"")
-    assert found.counters == {}
-    assert set(found.missing) == {"perf stat", "vmstat", "slab"}
+    counters = read_counters(b"", b"")
+    assert counters.counters == {}
+    assert set(counters.missing) == {"perf stat", "vmstat", "slab"}
 
 
 def test_nonsense_is_passed_over() -> None:
@@ -67,12 +67,12 @@ def test_nonsense_is_passed_over() -> None:
 
 
 def test_a_real_guests_counts_are_read() -> None:
-    found = read_counters(
+    counters = read_counters(
         (GOLDEN / "perf.stat").read_bytes(), lzma.decompress((GOLDEN / "counts.xz").read_bytes())
     )
-    assert found.counters["perf stat"]["context-switches"] > 0
-    assert found.counters["vmstat"]["pgalloc_dma32"] > 0
-    assert not [name for name in found.counters["vmstat"] if name.endswith("_threshold")]
-    assert set(found.missing) == {
+    assert counters.counters["perf stat"]["context-switches"] > 0
+    assert counters.counters["vmstat"]["pgalloc_dma32"] > 0
+    assert not [name for name in counters.counters["vmstat"] if name.endswith("_threshold")]
+    assert set(counters.missing) == {
         *("cycles", "instructions", "branches", "branch-misses", "cache-references", "cache-misses"),
     }

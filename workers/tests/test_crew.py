@@ -58,8 +58,8 @@ class Crew:
     def only(self, post: str) -> int:
         """The process of a post, once it is there."""
         until(lambda: bool(self.seen("came", post)))
-        (found,) = self.seen("came", post)
-        return found
+        (pid,) = self.seen("came", post)
+        return pid
 
     def end(self) -> None:
         """Leave nothing, whatever the test found."""
@@ -94,8 +94,8 @@ def crew_of(tmp_path: Path) -> Iterator[Callable[..., Crew]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.end()
+    for crew in made:
+        crew.end()
 
 
 def test_one_that_is_killed_is_started_again_and_the_others_go_on(crew_of: Callable[..., Crew]) -> None:

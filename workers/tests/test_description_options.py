@@ -120,8 +120,8 @@ def test_show_prints_what_the_api_tells_as_json(
     """The API's own tests ask for each field of it."""
     row = make_experiment(spec=specified("cases[].profile").model_dump(mode="json", exclude={"priority"}))
     assert call(monkeypatch, "show", str(row.pk), "--local", "--format", "json") == 0
-    told = client.get(f"/api/v1/experiments/{row.pk}/", headers={"host": "127.0.0.1:8000"}).json()
-    assert json.loads(capsys.readouterr().out) == told
+    experiment = client.get(f"/api/v1/experiments/{row.pk}/", headers={"host": "127.0.0.1:8000"}).json()
+    assert json.loads(capsys.readouterr().out) == experiment
 
 
 @pytest.mark.thorough

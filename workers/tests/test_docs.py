@@ -33,8 +33,8 @@ COMMAND = re.compile(r"^(?:\$ |    )(?:\.venv/bin/)?(labctl .*?)(?:\s+#.*)?$", r
 
 def commands() -> Iterator[Any]:
     for page in PAGES:
-        for found in COMMAND.finditer(page.read_text()):
-            yield pytest.param(found[1], id=f"{page.relative_to(ROOT)}: {found[1]}")
+        for match in COMMAND.finditer(page.read_text()):
+            yield pytest.param(match[1], id=f"{page.relative_to(ROOT)}: {match[1]}")
 
 
 def fences(page: Path, language: str) -> list[str]:
@@ -95,7 +95,7 @@ def test_the_tutorial_ends_as_it_says(tmp_path: Path) -> None:
         (tmp_path / name).write_text(description)
     with _home() as home:
         ended = {
-            line: _labctl(line, tmp_path, home) for line in (found[1] for found in COMMAND.finditer(text))
+            line: _labctl(line, tmp_path, home) for line in (match[1] for match in COMMAND.finditer(text))
         }
     assert ended["labctl preview kernfs.toml"] == 0
     assert ended["labctl submit kernfs.toml"] == 0

@@ -56,10 +56,10 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Hypervisor]:
 
     def make(code: int) -> Hypervisor:
         monkeypatch.setattr(Hypervisor, "_connect", lambda self: None)
-        found = Hypervisor("test:///")
-        found._connection = Libvirt(code)
-        found._ends["g"] = libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN
-        return found
+        hypervisor = Hypervisor("test:///")
+        hypervisor._connection = Libvirt(code)
+        hypervisor._ends["g"] = libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN
+        return hypervisor
 
     return make
 

@@ -22,9 +22,13 @@ def test_a_name_without_an_id_is_none_of_ours(name: str) -> None:
 
 
 def test_two_boots_of_one_process_differ_but_share_their_owner() -> None:
-    one, other = BootId.new(), BootId.new()
-    assert one != other
-    assert (one.pid, one.started) == (other.pid, other.started) == (os.getpid(), process_started(os.getpid()))
+    first, other = BootId.new(), BootId.new()
+    assert first != other
+    assert (
+        (first.pid, first.started)
+        == (other.pid, other.started)
+        == (os.getpid(), process_started(os.getpid()))
+    )
 
 
 def test_homes_on_one_host_have_domains_of_different_names(tmp_path: Path) -> None:

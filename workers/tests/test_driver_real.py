@@ -148,8 +148,8 @@ def said(home: Path, artifact: Artifact) -> Said:
 def test_a_plan_runs_and_all_it_says_comes_home(said: Said) -> None:
     records = said.records
     assert (gather(records, "out", "talk"), gather(records, "err", "talk")) == (b"hi", b"odd\n")
-    told = gather(records, "out", "noise").split()[0].decode()
-    assert hashlib.sha256(gather(records, "file", "/tmp/noise")).hexdigest() == told
+    digest = gather(records, "out", "noise").split()[0].decode()
+    assert hashlib.sha256(gather(records, "file", "/tmp/noise")).hexdigest() == digest
     assert gather(records, "file", "/proc/version").startswith(b"Linux version 6.")
     assert b"cannot send /tmp/missing" in gather(records, "err", "noise")
     ended = exits(records)
@@ -298,8 +298,8 @@ def kill_libvirtd() -> None:
 
 def test_a_guest_that_resets_is_not_started_again(driver: LibvirtDriver, ask: Ask) -> None:
     reset = ask(sh("sleep 1; echo b > /proc/sysrq-trigger; sleep 60"))
-    told = pytest.raises(GuestPanicked, match="reset or switched itself off in step")
-    with driver.boot(reset) as session, told:
+    expected = pytest.raises(GuestPanicked, match="reset or switched itself off in step")
+    with driver.boot(reset) as session, expected:
         list(session.records(60))
     driver.close()
     assert driver.hypervisor.domains(driver.traces.prefix) == []

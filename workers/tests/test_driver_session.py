@@ -247,11 +247,11 @@ def test_a_slow_reader_is_no_silent_guest(guest: Guest) -> None:
     guest.greets()
     guest.says("step", "walk")
     guest.says("bye")
-    heard = []
+    kinds = []
     for record in guest.session.records(5):
         time.sleep(0.4)  # longer than the silence deadline
-        heard.append(record.kind)
-    assert heard == ["step", "bye"]
+        kinds.append(record.kind)
+    assert kinds == ["step", "bye"]
 
 
 def test_a_damaged_record_ends_the_run(guest: Guest) -> None:

@@ -246,8 +246,8 @@ def answers(code: str, variables: Mapping[str, str]) -> object:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KPERFLAB_")}
     done = run_python(["-c", PRELUDE + code], clean | dict(variables), ROOT)
     assert done.returncode == 0, done.stderr
-    found: object = json.loads(done.stdout.splitlines()[-1])
-    return found
+    printed: object = json.loads(done.stdout.splitlines()[-1])
+    return printed
 
 
 def test_every_documented_variable_has_a_test_of_its_effect() -> None:

@@ -41,7 +41,7 @@ SECRET = "TOPSECRET-of-the-lab"
 
 def starts_of_programs(source: str) -> list[tuple[int, bool]]:
     """The lines of a source that start a program, and whether each says with which environment."""
-    found = []
+    starts = []
     for item in ast.walk(ast.parse(source)):
         if not isinstance(item, ast.Call):
             continue
@@ -52,10 +52,10 @@ def starts_of_programs(source: str) -> list[tuple[int, bool]]:
             if each.attr in STARTS.get(each.value.id, ()):
                 read_variable = [word.value for word in item.keywords if word.arg == "env"]
                 clean = bool(read_variable) and "os.environ" not in ast.unparse(read_variable[0])
-                found.append((item.lineno, clean))
+                starts.append((item.lineno, clean))
             elif each.value.id in ("os", "pty") and (each.attr in OF_OS or each.value.id == "pty"):
-                found.append((item.lineno, False))
-    return found
+                starts.append((item.lineno, False))
+    return starts
 
 
 @pytest.mark.process

@@ -88,24 +88,24 @@ def test_the_pasted_description(alice: User, preview: bool) -> None:
     answer = client.post(
         "/experiments/new", {"toml": tomli_w.dumps(DESCRIPTION), **({"preview": "1"} if preview else {})}
     )
-    found = re.search(r'<span class="error" id="toml-error">(.*?)</span>', answer.content.decode(), re.S)
-    assert found
-    check(html.unescape(found[1]).splitlines())
+    match = re.search(r'<span class="error" id="toml-error">(.*?)</span>', answer.content.decode(), re.S)
+    assert match
+    check(html.unescape(match[1]).splitlines())
 
 
 @pytest.mark.parametrize("path", ["experiments/", "experiments/preview/"])
 def test_rest(alice: User, path: str) -> None:
     answer = posted(alice, path, DESCRIPTION)
     assert answer.status_code == 422
-    told: list[dict[str, Any]] = answer.json()["errors"]
+    errors: list[dict[str, Any]] = answer.json()["errors"]
     pointers = {
         "" if place == "the description" else "/" + re.sub(r"[.\[\]]+", "/", place).strip("/")
         for place in FAULTS
     }
-    assert {one["pointer"] for one in told} == pointers
+    assert {error["pointer"] for error in errors} == pointers
     for words in FAULTS.values():
-        assert any(words in one["detail"] for one in told), words
-    assert len(told) == len(FAULTS)
+        assert any(words in error["detail"] for error in errors), words
+    assert len(errors) == len(FAULTS)
 
 
 @pytest.mark.parametrize("command", ["submit", "preview"])
@@ -132,13 +132,13 @@ def test_what_is_plainly_wrong_is_said_before_a_worker_is_asked_for_the_tree(ali
     wanted: dict[str, Any] = {"name": "x", "tree": "tiny", "target": "gest", "cases": cases}
     wanted["patches"] = [{"name": "second", "text": "no patch at all"}]
     answer = posted(alice, "experiments/", wanted)
-    assert [one["pointer"] for one in answer.json()["errors"]] == ["/target", "/patches/0/text"]
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/target", "/patches/0/text"]
     assert Fetch.objects.count() == 0
 
 
 @pytest.mark.hostile
 @pytest.mark.parametrize(
-    "value", [*QUICK, *(pytest.param(one, marks=pytest.mark.thorough) for one in MORE)], ids=repr
+    "value", [*QUICK, *(pytest.param(value, marks=pytest.mark.thorough) for value in MORE)], ids=repr
 )
 def test_no_type_of_a_field_breaks_the_check_of_the_others(alice: User, value: Any) -> None:
     right: dict[str, Any] = {

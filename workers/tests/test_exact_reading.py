@@ -41,7 +41,7 @@ def read(
         "cpu": 1.0,
     }
     out = "".join(json.dumps({"iteration": at, "warmup": at < 1, "values": values}) + "\n" for at in range(3))
-    records = [Record(seq, *one) for seq, one in enumerate((*played("open", out), *more), 1)]
+    records = [Record(seq, *fields) for seq, fields in enumerate((*played("open", out), *more), 1)]
     (run / "records.bin").write_bytes(b"".join(map(encode_record, records)))
     (run / PROGRAM_MAP).write_text("0000000000401000 T main\n")
     calls = tuple(run / f"calls.{number}" for number in range(len(trees)))
@@ -52,8 +52,8 @@ def read(
 
 
 def test_trees_of_several_programs_are_added_up(kernel: Artifact, tmp_path: Path) -> None:
-    one = call_tree([(0x401000, PROGRAM, 5, 1)], windows=1)
-    (profile,) = read(kernel, tmp_path, one, one).collected.profiles
+    tree = call_tree([(0x401000, PROGRAM, 5, 1)], windows=1)
+    (profile,) = read(kernel, tmp_path, tree, tree).collected.profiles
     assert dict(stacks_of(profile.tree)) == {("main",): 10}
     assert profile.calls is not None
     assert dict(stacks_of(profile.calls)) == {("main",): 2}
@@ -103,6 +103,6 @@ def test_a_tree_that_is_no_result_is_refused_by_name(
 def test_names_that_a_guest_made_up_are_text_alone(kernel: Artifact, tmp_path: Path, name: str) -> None:
     kallsyms = f"ffffffffc0000000 t {name}\t[evil]\n".encode()
     tree = call_tree([(0xFFFFFFFFC0000004, PROGRAM, 5, 1)])
-    found = read(kernel, tmp_path, tree, more=sent(MODULE_SYMBOLS, kallsyms))
-    (profile,) = found.collected.profiles
+    received = read(kernel, tmp_path, tree, more=sent(MODULE_SYMBOLS, kallsyms))
+    (profile,) = received.collected.profiles
     assert dict(stacks_of(profile.tree)) == {(f"{name} [evil]",): 5}

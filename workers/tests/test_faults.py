@@ -116,8 +116,8 @@ def test_lanes_side_by_side_draw_what_one_draws(tmp_path: Path) -> None:
     again = open_campaign(campaign.path, 7, 8.0, stages_of())
     assert len(again.injected) in {43, 44}  # the other lane may have been at one when the last landed
     wanted = list(islice(drawn(7, stages_of()), len(again.injected)))
-    assert [(one.fault, one.stage) for one in again.injected] == wanted
-    assert sorted(one.number for one in taken) == [one.number for one in again.injected[3:]]
+    assert [(injection.fault, injection.stage) for injection in again.injected] == wanted
+    assert sorted(claim.number for claim in taken) == [one.number for one in again.injected[3:]]
     assert sum(piece.quarantined for piece in again.pieces) == len(taken)
     assert again.sums()["lanes"] == 2
 
@@ -153,7 +153,7 @@ def test_only_the_faults_of_the_lab_that_is_gone_are_injected_again(tmp_path: Pa
     with changing(campaign.path) as found:
         assert found.forget_piece("/one") == 2
     again = open_campaign(campaign.path, 7, 8.0, stages_of())
-    assert [one.number for one in again.injected] == [1, 2, 3, 5, 7]
+    assert [injection.number for injection in again.injected] == [1, 2, 3, 5, 7]
     assert [one.number for one in islice(again.upcoming(), 3)] == [4, 6, 8]
 
 
@@ -187,7 +187,7 @@ def test_a_file_from_before_there_were_lanes_goes_on(tmp_path: Path) -> None:
         assert (found.hit, next(found.upcoming()).number) == (3, 4)
         assert found.forget_piece("/somewhere") == 2
     again = open_campaign(campaign.path, 7, 8.0, stages_of())
-    assert [one.number for one in again.injected] == [1]
+    assert [injection.number for injection in again.injected] == [1]
 
 
 def test_labs_side_by_side_share_neither_a_cable_nor_a_port() -> None:
@@ -334,11 +334,15 @@ def test_a_lab_under_faults_loses_nothing_and_records_nothing_twice(tmp_path: Pa
         assert written.exists(), done.stdout + done.stderr
         assert done.returncode == 0, done.stdout + done.stderr
     campaign: dict[str, Any] = json.loads(written.read_text())
-    assert [one for piece in campaign["pieces"] for one in piece["breaches"] if one["kind"] != "failed"] == []
+    assert [
+        breach for piece in campaign["pieces"] for breach in piece["breaches"] if breach["kind"] != "failed"
+    ] == []
     assert [piece["left"] for piece in campaign["pieces"]] == [[], []]
     assert campaign["sums"]["hit"] >= 3, done.stdout
     assert campaign["sums"]["runs"] >= 10, done.stdout
-    assert [one["number"] for one in campaign["injected"]] == list(range(1, len(campaign["injected"]) + 1))
+    assert [injection["number"] for injection in campaign["injected"]] == list(
+        range(1, len(campaign["injected"]) + 1)
+    )
 
 
 def in_a_piece(written: Path, *options: str) -> subprocess.CompletedProcess[str]:

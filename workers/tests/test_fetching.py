@@ -104,8 +104,8 @@ def test_a_running_preview_without_a_client_is_ended_with_its_child(
 def hands() -> Iterator[list[FetchChildren]]:
     made: list[FetchChildren] = []
     yield made
-    for one in made:
-        one.end()
+    for children in made:
+        children.end()
 
 
 def until_over(fetching: FetchChildren, row: Fetch, seconds: float = 60.0) -> Fetch:

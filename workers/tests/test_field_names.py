@@ -22,7 +22,7 @@ EXT4 = [(0, 4, "i_flags", "ext4_inode_info"), *((at + 64, size, f"vfs_inode.{nam
 
 
 def struct(size: int, fields: list[tuple[int, int, str, str]]) -> Struct:
-    return Struct(size=size, file="fs/inode.o", fields=tuple(StructField(*one) for one in fields))
+    return Struct(size=size, file="fs/inode.o", fields=tuple(StructField(*field) for field in fields))
 
 
 def cache(name: str, *, is_exact: bool = True) -> Cache:

@@ -42,10 +42,10 @@ with turn(Path(sys.argv[1]), sys.argv[2]):
 
 @pytest.fixture
 def usage(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    found = SimpleNamespace(total=100 << 30, free=50 << 30)
-    monkeypatch.setattr("workers.readiness.shutil.disk_usage", lambda path: found)
+    disk = SimpleNamespace(total=100 << 30, free=50 << 30)
+    monkeypatch.setattr("workers.readiness.shutil.disk_usage", lambda path: disk)
     monkeypatch.setattr("workers.readiness.settings.DISK_GIB", 0)
-    return found
+    return disk
 
 
 def hold(home: Path, how: str) -> subprocess.Popen[str]:
@@ -70,12 +70,12 @@ def let_go(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.process
 def test_builds_share_the_machine_and_a_timed_guest_waits_for_them(tmp_path: Path) -> None:
-    one, two = hold(tmp_path, "shared"), hold(tmp_path, "shared")
-    assert held(one)
+    first, two = hold(tmp_path, "shared"), hold(tmp_path, "shared")
+    assert held(first)
     assert held(two)
     guest = hold(tmp_path, "alone")
     assert not held(guest, 1.0)
-    let_go(one)
+    let_go(first)
     let_go(two)
     assert held(guest)
     let_go(guest)
@@ -116,9 +116,9 @@ def test_builds_want_five_gib_or_five_per_cent(usage: SimpleNamespace, tmp_path:
     usage.free = 6 << 30
     assert readiness.short_of_disk(tmp_path, builds=True) == ""
     usage.total = 1000 << 30
-    told = readiness.short_of_disk(tmp_path, builds=True)
+    reason = readiness.short_of_disk(tmp_path, builds=True)
     wanted = "50.0 are wanted: make room, expire old runs, or set KPERFLAB_DISK_GIB"
-    assert told == f"{tmp_path} has 6.0 GiB free, {wanted}"
+    assert reason == f"{tmp_path} has 6.0 GiB free, {wanted}"
     assert readiness.short_of_disk(tmp_path, builds=False) == ""
     usage.free = (1 << 30) - 1
     assert readiness.short_of_disk(tmp_path, builds=False)
@@ -198,11 +198,11 @@ def test_a_worker_that_was_silent_for_a_day_is_forgotten() -> None:
 @pytest.mark.django_db
 def test_a_worker_reports_at_its_start_and_takes_its_leave(settings: Any, tmp_path: Path) -> None:
     settings.HOME = tmp_path
-    one = presence.Presence(("target.a",), builds=False)
-    one.start()
+    worker = presence.Presence(("target.a",), builds=False)
+    worker.start()
     row = Worker.objects.get()
     assert (row.queues, row.version, row.disk_free is not None) == (["target.a"], code_version(), True)
-    one.end()
+    worker.end()
     assert not Worker.objects.exists()
 
 
@@ -218,12 +218,12 @@ def test_every_worker_takes_over_from_the_dead_where_beat_is_gone(
     make_variant(make_experiment(), build=build)
     claim = claim_build(build.pk, by="host:1:2", lease_s=0.01)
     assert claim is not None
-    one = presence.Presence(("target.a",), builds=False, also=fleet.keep_going)
-    one.start()
+    worker = presence.Presence(("target.a",), builds=False, also=fleet.keep_going)
+    worker.start()
     deadline = time.monotonic() + 60
     while build.queue not in woken and time.monotonic() < deadline:
         time.sleep(0.01)
-    one.end()
+    worker.end()
     build.refresh_from_db()
     assert (build.state, build.claimed_by) == ("queued", "")
     assert build.queue in woken
@@ -241,12 +241,12 @@ def test_what_goes_wrong_beside_a_report_does_not_end_the_reports(
         tried.append(1)
         raise RuntimeError("no luck")
 
-    one = presence.Presence((), builds=False, also=fail)
-    one.start()
+    worker = presence.Presence((), builds=False, also=fail)
+    worker.start()
     deadline = time.monotonic() + 60
     while len(tried) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
-    one.end()
+    worker.end()
     assert len(tried) >= 2
     assert "no luck" in caplog.text
 

@@ -66,9 +66,9 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     def said(*argv: str) -> Any:
         capsys.readouterr()
         code = call(monkeypatch, *argv, "--format", "json")
-        told = capsys.readouterr()
-        assert code in {0, 1, 2}, told.err
-        return json.loads(told.out, parse_constant=no_number)
+        captured = capsys.readouterr()
+        assert code in {0, 1, 2}, captured.err
+        return json.loads(captured.out, parse_constant=no_number)
 
     return said
 
@@ -134,5 +134,5 @@ def test_an_experiment_that_is_not_there_is_refused_in_json_too(
     assert not Experiment.objects.exists()
     for command in ("show", "compare", "profile"):
         assert call(monkeypatch, command, "12345", "--local", "--format", "json") == labctl.EXIT_USAGE
-        told = capsys.readouterr()
-        assert (told.out, "12345" in told.err) == ("", True), command
+        captured = capsys.readouterr()
+        assert (captured.out, "12345" in captured.err) == ("", True), command

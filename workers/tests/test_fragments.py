@@ -26,8 +26,8 @@ def test_a_metal_kernel_has_all_that_is_asked_of_it(name: str) -> None:
     text = resolve_config(
         Question(tree, base, base, config, detect_toolchain()), Layers(settings.HOME), Limits()
     )
-    found = read_config(text)
+    symbols = read_config(text)
     asked = ("CPU_FREQ", "X86_INTEL_PSTATE", "EFI_STUB", "IXGBE", "X86_MCE", "KEXEC", "EFI_RUNTIME_MAP")
-    assert {found[symbol] for symbol in asked} == {"y"}
+    assert {symbols[symbol] for symbol in asked} == {"y"}
     # Nothing is loaded from a disk that it does not have.
-    assert [symbol for symbol, value in found.items() if value == "m"] == []
+    assert [symbol for symbol, value in symbols.items() if value == "m"] == []

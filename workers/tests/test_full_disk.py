@@ -63,11 +63,11 @@ def test_a_build_that_meets_a_full_disk_is_tried_again(
     real = build.build_request
     met: list[Any] = []
 
-    def once(*given: Any) -> Any:
+    def once(*arguments: Any) -> Any:
         if not met:
-            met.append(given)
+            met.append(arguments)
             raise no_room()
-        return real(*given)
+        return real(*arguments)
 
     monkeypatch.setattr("workers.build.build_request", once)
     patch = fake_lab.diff("fs/inode.c", "\tWARN_HERE();\n", "\tWARN_HERE(); /* no room */\n")

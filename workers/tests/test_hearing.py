@@ -62,12 +62,12 @@ class Queue:
     def now(self) -> float:
         return self.at
 
-    def ask(self, one: Hearing, times: int) -> list[bool]:
-        found = []
+    def ask(self, listener: Hearing, times: int) -> list[bool]:
+        answers = []
         for _ in range(times):
-            found.append(one.is_deaf())
+            answers.append(listener.is_deaf())
             self.at += 5.0
-        return found
+        return answers
 
 
 @pytest.fixture
@@ -98,9 +98,9 @@ def test_a_message_waits_as_long_as_a_boot_takes(queue: Queue, one: Hearing) -> 
 
 
 def test_whoever_has_a_hand_left_should_have_taken_it(queue: Queue) -> None:
-    one = Hearing(("target.one",), 2, queue.depth, queue.now, True)
-    one.begun()
-    assert queue.ask(one, 5)[-1]
+    listener = Hearing(("target.one",), 2, queue.depth, queue.now, True)
+    listener.begun()
+    assert queue.ask(listener, 5)[-1]
 
 
 def test_what_is_taken_meanwhile_tells_that_it_hears(queue: Queue, one: Hearing) -> None:
@@ -174,21 +174,21 @@ def worker(redis: str, home: Path, trouble: str) -> Iterator[subprocess.Popen[st
 @pytest.mark.process
 def test_a_real_worker_that_celery_left_deaf_ends_by_itself(redis: str, tmp_path: Path) -> None:
     with worker(redis, tmp_path, "deaf") as process:
-        told, _ = process.communicate(timeout=120)
-    assert "hears nothing of Redis any more" in told
-    assert process.returncode == 0, told
+        output, _ = process.communicate(timeout=120)
+    assert "hears nothing of Redis any more" in output
+    assert process.returncode == 0, output
 
 
 @pytest.mark.process
 def test_a_message_that_could_not_be_acknowledged_does_not_keep_the_next_one_away(
     redis: str, tmp_path: Path
 ) -> None:
-    told = ""
+    output = ""
     with worker(redis, tmp_path, "unacknowledged") as process:
         assert process.stdout
         for line in process.stdout:
-            told += line
-            if "hears nothing" in told or told.count("took one") == 3:
+            output += line
+            if "hears nothing" in output or output.count("took one") == 3:
                 break
-    assert told.count("took one") == 3, told
-    assert "Couldn't ack" in told
+    assert output.count("took one") == 3, output
+    assert "Couldn't ack" in output

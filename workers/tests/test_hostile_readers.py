@@ -43,8 +43,8 @@ def profile(*samples: bytes) -> PerfProfile:
     )
 
 
-def stacks(found: PerfProfile) -> dict[Stack, int]:
-    return dict(stacks_of(found.tree))
+def stacks(profiled: PerfProfile) -> dict[Stack, int]:
+    return dict(stacks_of(profiled.tree))
 
 
 # perf.data
@@ -53,23 +53,23 @@ def stacks(found: PerfProfile) -> dict[Stack, int]:
 @pytest.mark.parametrize("garbage", [LATE, LATE + 0x1234, 1 << 62, 1 << 57, TOP, READ], ids=hex)
 def test_a_garbage_user_address_costs_its_frame_alone(garbage: int) -> None:
     mixed = [*CHAIN, perf.IN_USER, garbage]
-    found = profile(*(perf.sample(7, time, CHAIN) for time in range(5)), perf.sample(7, 9, mixed))
-    assert stacks(found) == {("a", *NAMES): 5, ("a", "[unknown]", *NAMES): 1}
-    assert found.garbled == 1
+    profiled = profile(*(perf.sample(7, time, CHAIN) for time in range(5)), perf.sample(7, 9, mixed))
+    assert stacks(profiled) == {("a", *NAMES): 5, ("a", "[unknown]", *NAMES): 1}
+    assert profiled.garbled == 1
 
 
 @pytest.mark.parametrize("garbage", [LATE, TOP, 1 << 60], ids=hex)
 def test_a_profile_with_nothing_but_a_garbage_address_is_still_one(garbage: int) -> None:
-    found = profile(perf.sample(7, 1, [perf.IN_USER, garbage], ip=0x400010))
-    assert stacks(found) == {("a", "[unknown]"): 1}
-    assert found.garbled == 1
+    profiled = profile(perf.sample(7, 1, [perf.IN_USER, garbage], ip=0x400010))
+    assert stacks(profiled) == {("a", "[unknown]"): 1}
+    assert profiled.garbled == 1
 
 
 @pytest.mark.parametrize("garbage", [0, 0x10, 0x400010, (1 << 63) - 1], ids=hex)
 def test_a_user_address_that_is_said_to_be_the_kernels_is_no_function(garbage: int) -> None:
-    found = profile(perf.sample(7, 1, [*CHAIN, garbage]), perf.sample(7, 2, CHAIN))
-    assert stacks(found) == {("a", "[unknown]", *NAMES): 1, ("a", *NAMES): 1}
-    assert found.garbled == 1
+    profiled = profile(perf.sample(7, 1, [*CHAIN, garbage]), perf.sample(7, 2, CHAIN))
+    assert stacks(profiled) == {("a", "[unknown]", *NAMES): 1, ("a", *NAMES): 1}
+    assert profiled.garbled == 1
 
 
 def test_every_marker_that_a_chain_may_hold_is_passed_over() -> None:
@@ -85,21 +85,21 @@ def sampled(event: int, address: int, time: int) -> bytes:
     return perf.record(9, 1, struct.pack("<QQIIQ", event, address, 7, 7, time))
 
 
-def with_config(one: bytes, kind: int, config: int) -> bytes:
-    return struct.pack("<IIQ", kind, 128, config) + one[16:]
+def with_config(attribute: bytes, kind: int, config: int) -> bytes:
+    return struct.pack("<IIQ", kind, 128, config) + attribute[16:]
 
 
 def test_samples_of_a_second_event_are_left_out_and_counted() -> None:
     attrs = [(perf.attr(EVENT), (1, 2)), (with_config(perf.attr(EVENT), 0, 1), (3, 4))]
-    found = profile_of([sampled(1, OPEN, 1), sampled(2, OPEN, 2), sampled(3, READ, 3)], attrs)
-    assert stacks(found) == {("[unknown]", "vfs_open"): 2}
-    assert found.others == 1
+    profiled = profile_of([sampled(1, OPEN, 1), sampled(2, OPEN, 2), sampled(3, READ, 3)], attrs)
+    assert stacks(profiled) == {("[unknown]", "vfs_open"): 2}
+    assert profiled.others == 1
 
 
 def test_a_dummy_event_is_no_second_one() -> None:
     attrs = [(with_config(perf.attr(EVENT), 1, 9), (1,)), (perf.attr(EVENT), (2,))]
-    found = profile_of([sampled(2, OPEN, 1)], attrs)
-    assert (stacks(found), found.others) == ({("[unknown]", "vfs_open"): 1}, 0)
+    profiled = profile_of([sampled(2, OPEN, 1)], attrs)
+    assert (stacks(profiled), profiled.others) == ({("[unknown]", "vfs_open"): 1}, 0)
 
 
 def test_samples_of_no_event_of_the_file_are_refused() -> None:

@@ -135,20 +135,20 @@ def nodes_of(path: Path) -> list[ast.AST]:
 @cache
 def imports(path: Path) -> frozenset[str]:
     """Return what a module imports."""
-    found: set[str] = set()
+    names: set[str] = set()
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package = package[:-1]
     for item in nodes_of(path):
         if isinstance(item, ast.Import):
-            found |= {alias.name for alias in item.names}
+            names |= {alias.name for alias in item.names}
         elif isinstance(item, ast.ImportFrom):
             if item.level:
                 stem = ".".join([*package[: len(package) - item.level + 1], *filter(None, [item.module])])
             else:
                 stem = item.module or ""
-            found |= {stem} | {f"{stem}.{alias.name}" for alias in item.names}
-    return frozenset(found)
+            names |= {stem} | {f"{stem}.{alias.name}" for alias in item.names}
+    return frozenset(names)
 
 
 def offences(path: Path) -> list[str]:
@@ -160,9 +160,11 @@ def offences(path: Path) -> list[str]:
     wrong = []
     for imported in imports(path):
         top = imported.split(".")[0]
-        if top in OURS and not any(imported == one or imported.startswith(one + ".") for one in ours):
+        if top in OURS and not any(
+            imported == package or imported.startswith(package + ".") for package in ours
+        ):
             # `from lab import x` names the package alone as well: judged by what it takes from it.
-            if imported in {one.split(".")[0] for one in ours}:
+            if imported in {package.split(".")[0] for package in ours}:
                 continue
             wrong.append(f"{name} imports {imported}")
         if (top in {"django", "rest_framework"} and not django) or (top in EDGES and not edges):
@@ -236,7 +238,8 @@ def test_an_upward_arrow_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_no_modules_import_each_other_in_a_circle() -> None:
     modules = {module_name(path): path for path in tracked(".py") if not is_of_tests(path)}
     waiting = {
-        name: {one for one in imports(path) if one in modules} - {name} for name, path in modules.items()
+        name: {imported for imported in imports(path) if imported in modules} - {name}
+        for name, path in modules.items()
     }
     # Modules that import nothing that remains are taken away again and again; those of a circle stay.
     while free := {name for name, needs in waiting.items() if not needs & set(waiting)}:
@@ -344,20 +347,20 @@ def test_no_file_names_a_registry_host_or_a_place_of_one_machine() -> None:
 
 
 def our_exceptions() -> list[type[Exception]]:
-    found = []
+    exceptions = []
     for top in ("kernels", "workloads", "lab", "workers"):
         package = importlib.import_module(top)
         for info in pkgutil.walk_packages(package.__path__, prefix=f"{top}."):
             if ".tests" in info.name or ".migrations" in info.name or info.name.endswith("__main__"):
                 continue
             module = importlib.import_module(info.name)
-            found += [
+            exceptions += [
                 item
                 for item in vars(module).values()
                 if isinstance(item, type) and issubclass(item, Exception) and item.__module__ == info.name
             ]
-    assert len(found) > 10
-    return found
+    assert len(exceptions) > 10
+    return exceptions
 
 
 def test_every_exception_says_who_is_to_blame_and_whether_to_retry() -> None:

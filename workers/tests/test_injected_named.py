@@ -104,13 +104,13 @@ def test_the_page_names_a_global_counter_with_both_functions_and_false_sharing(
     }
     alone = experiment.comparisons.filter(metric="cycles_per_stat_1", variant__role="candidate")
     assert "regression" not in set(alone.values_list("verdict", flat=True)), "on one CPU nobody meets"
-    found = places(rows_of(client, f"/experiments/{experiment.pk}/comparison/"))
-    (counter,) = (name for name in found if "stats_under_way" in name)
-    kind, waits = found[counter]
+    rows = places(rows_of(client, f"/experiments/{experiment.pk}/comparison/"))
+    (counter,) = (name for name in rows if "stats_under_way" in name)
+    kind, waits = rows[counter]
     assert kind == "cache line"
     assert "vfs_statx" in waits
     assert "vfs_getattr_nosec" in waits
-    kind, waits = found["stat_limit, stats_of_first_cpu"]
+    kind, waits = rows["stat_limit, stats_of_first_cpu"]
     assert kind == "false sharing"
     assert waits.startswith("vfs_statx ← ")
-    assert any(name.startswith("slab mm_struct, bytes ") for name in found), "memory from a slab cache"
+    assert any(name.startswith("slab mm_struct, bytes ") for name in rows), "memory from a slab cache"

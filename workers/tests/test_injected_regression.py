@@ -53,11 +53,11 @@ def test_half_a_per_cent_more_path_is_a_regression_with_two_boots() -> None:
     experiment = measured("a longer open", [{"name": "longer-open", "text": LONGER_OPEN}])
     troubles = list(experiment.runs.exclude(state="done").values_list("problem", "problem_detail"))
     assert (experiment.state, troubles) == ("done", []), experiment.problem
-    found = Comparison.objects.get(variant__role="candidate", metric="instructions_per_open")
-    assert (found.verdict, found.boots, found.notes) == ("regression", 2, [])
-    assert found.base_median is not None
-    assert found.median is not None
+    comparison = Comparison.objects.get(variant__role="candidate", metric="instructions_per_open")
+    assert (comparison.verdict, comparison.boots, comparison.notes) == ("regression", 2, [])
+    assert comparison.base_median is not None
+    assert comparison.median is not None
     # To the instruction, but for what another layout costs elsewhere on the path.
-    assert found.median - found.base_median == pytest.approx(NOPS, abs=15)
+    assert comparison.median - comparison.base_median == pytest.approx(NOPS, abs=15)
     control = Comparison.objects.get(variant__role="a/a", metric="instructions_per_open")
     assert (control.verdict, control.ratio) == ("unchanged", 1.0)

@@ -46,7 +46,7 @@ def script(text: str, deadline_s: float = 30) -> Plan:
     return Plan((Step("sh", ("/bin/sh", "-c", text), deadline_s, "measure"),))
 
 
-def heard(driver: LibvirtDriver, request: BootRequest, deadline_s: float = 120) -> list[Record]:  # noqa: F811
+def records_of(driver: LibvirtDriver, request: BootRequest, deadline_s: float = 120) -> list[Record]:  # noqa: F811
     with driver.boot(request) as session:
         return [record for record in session.records(deadline_s) if record.kind != "beat"]
 
@@ -58,7 +58,7 @@ def test_two_boots_agree_to_the_last_instruction(driver: LibvirtDriver, ask: Ask
     plan = workload.plan(params, iterations=2, warmup=1, clock="instructions")
 
     def walk() -> tuple[Iteration, ...]:
-        return workload.read(heard(driver, ask(plan, workload)), clock="instructions").iterations
+        return workload.read(records_of(driver, ask(plan, workload)), clock="instructions").iterations
 
     first, second = walk(), walk()
     assert first == second
@@ -74,16 +74,18 @@ def test_programs_find_their_memory_and_the_clock_where_they_found_it_before(
 ) -> None:
     plan = script("cat /proc/self/maps /proc/sys/kernel/random/uuid /proc/uptime; date")
     request = ask(plan, load_catalog()["showgids"])
-    first = gather(heard(driver, request), "out", "sh")
+    first = gather(records_of(driver, request), "out", "sh")
     assert b"[stack]" in first
-    assert gather(heard(driver, request), "out", "sh") == first
+    assert gather(records_of(driver, request), "out", "sh") == first
 
 
 def test_a_step_that_does_not_end_is_killed_at_its_deadline_though_its_clock_leaps(
     driver: LibvirtDriver,  # noqa: F811
     ask: Ask,
 ) -> None:
-    records = heard(driver, ask(script("echo before; sleep 600", deadline_s=60), load_catalog()["showgids"]))
+    records = records_of(
+        driver, ask(script("echo before; sleep 600", deadline_s=60), load_catalog()["showgids"])
+    )
     (ending,) = (json.loads(record.payload) for record in records if record.kind == "exit")
     assert ending["timed_out"] is True
     assert gather(records, "out", "sh") == b"before\n"
@@ -93,13 +95,13 @@ def test_a_step_that_does_not_end_is_killed_at_its_deadline_though_its_clock_lea
 def test_a_megabyte_of_output_comes_home_whole(driver: LibvirtDriver, ask: Ask) -> None:  # noqa: F811
     # More than the pipe to us holds.
     text = "seq 1 200000"
-    records = heard(driver, ask(script(text), load_catalog()["showgids"]))
+    records = records_of(driver, ask(script(text), load_catalog()["showgids"]))
     assert gather(records, "out", "sh") == b"".join(b"%d\n" % number for number in range(1, 200_001))
 
 
 def test_a_panic_is_seen_at_once_while_records_are_held(driver: LibvirtDriver, ask: Ask) -> None:  # noqa: F811
     with pytest.raises(GuestPanicked, match="sysrq triggered crash"):
-        heard(driver, ask(script("echo c > /proc/sysrq-trigger"), load_catalog()["showgids"]))
+        records_of(driver, ask(script("echo c > /proc/sysrq-trigger"), load_catalog()["showgids"]))
 
 
 def test_a_guest_that_does_not_end_in_our_time_has_hung(driver: LibvirtDriver, ask: Ask) -> None:  # noqa: F811

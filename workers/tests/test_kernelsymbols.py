@@ -24,5 +24,5 @@ def test_functions_of_a_module_are_named_by_the_guests_own_list(tmp_path: Path) 
         f"{module:016x} t show\t[bh_lookup_module]\n{module + 0x1000:016x} t other\t[another]\nnonsense\n"
     )
     kernel = ExpectedKernel(tmp_path / "System.map", kallsyms=kallsyms.encode())
-    found = {stack[-1] for stack in stacks(read_perf_data(tmp_path / "perf.data", kernel))}
-    assert found == {"show [bh_lookup_module]", "[bh_lookup_module]", "[unknown]"}
+    functions = {stack[-1] for stack in stacks(read_perf_data(tmp_path / "perf.data", kernel))}
+    assert functions == {"show [bh_lookup_module]", "[bh_lookup_module]", "[unknown]"}

@@ -156,8 +156,8 @@ def test_on_this_machine_an_experiment_is_kept_let_go_of_and_made_urgent(
 
     def said(*argv: str, code: int = labctl.EXIT_OK) -> str:
         assert call(monkeypatch, *argv, "--local") == code
-        told = capsys.readouterr()
-        return " ".join((told.out + told.err).split())
+        captured = capsys.readouterr()
+        return " ".join((captured.out + captured.err).split())
 
     assert f"experiment {number} is kept" in said("keep", number)
     assert Experiment.objects.get().kept

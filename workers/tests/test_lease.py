@@ -274,20 +274,20 @@ def test_the_heartbeat_closes_its_own_connection_and_leaves_ours(monkeypatch: py
         lease.beat()
     assert closed == [f"lease of build {claim.id}"]
     # Servers that another test left may have threads of their own.
-    assert not [one for one in threading.enumerate() if one.name.startswith("lease of")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("lease of")]
     assert Build.objects.exists()
 
 
 def test_a_lease_in_a_thread_stops_its_work_at_a_beat() -> None:
     claim = claimed()
-    told: list[str] = []
+    messages: list[str] = []
 
     def work() -> None:
         try:
             with Lease(claim) as lease:
                 beats(lease, never)
         except ClaimLost as exc:
-            told.append(str(exc))
+            messages.append(str(exc))
         finally:
             connection.close()
 
@@ -295,4 +295,4 @@ def test_a_lease_in_a_thread_stops_its_work_at_a_beat() -> None:
     thread.start()
     Build.objects.update(state="cancelled", token="")
     thread.join(20)
-    assert told
+    assert messages

@@ -26,16 +26,16 @@ def lab() -> Iterator[Live]:
         "slow": {"access": {"seconds": 30.0}},
         "elsewhere": {"group": "pair"},
     }
-    with live_service(targets, KPERFLAB_TARGETS="fake,slow,late,later") as found:
-        yield found
+    with live_service(targets, KPERFLAB_TARGETS="fake,slow,late,later") as service:
+        yield service
 
 
 def test_a_submitted_experiment_gets_its_verdict(lab: Live) -> None:
     patch = lab.diff("fs/inode.c", "i_ino == ino", "i_ino == ino + 1")
     number = lab.submit(lab.spec({"same": patch}, measure={"boots": 3, "iterations": 2, "warmup": 1}))
-    found = lab.wait(number)
-    assert found["state"] == "done"
-    assert found["verdicts"]
+    experiment = lab.wait(number)
+    assert experiment["state"] == "done"
+    assert experiment["verdicts"]
     runs = lab.ask("GET", f"runs/?experiment={number}")["results"]
     assert {run["state"] for run in runs} == {"done"}
     assert len({run["id"] for run in runs}) == len(runs)
@@ -44,7 +44,7 @@ def test_a_submitted_experiment_gets_its_verdict(lab: Live) -> None:
 def test_everything_that_belongs_to_it_runs(lab: Live) -> None:
     states = lab.states()
     assert sorted(states) == programs(["fake", "slow"])
-    assert {one.state for one in states.values()} == {"RUNNING"}
+    assert {state.state for state in states.values()} == {"RUNNING"}
 
 
 def test_static_files_come_compressed_and_may_be_kept_for_ever(lab: Live) -> None:
@@ -56,9 +56,9 @@ def test_static_files_come_compressed_and_may_be_kept_for_ever(lab: Live) -> Non
 
 
 def test_bringing_it_up_again_changes_nothing(lab: Live) -> None:
-    before = {name: one.pid for name, one in lab.states().items()}
+    before = {name: state.pid for name, state in lab.states().items()}
     lab.control("up", "--port", str(lab.port))
-    assert {name: one.pid for name, one in lab.states().items()} == before
+    assert {name: state.pid for name, state in lab.states().items()} == before
 
 
 def test_commands_of_this_machine_work_on_the_services_tables(lab: Live) -> None:
@@ -66,12 +66,12 @@ def test_commands_of_this_machine_work_on_the_services_tables(lab: Live) -> None
 
 
 def test_workers_say_what_they_take(lab: Live) -> None:
-    told = lab.python(
+    queues = lab.python(
         "from lab.models import Worker; "
         "print(sorted(queue for one in Worker.objects.filter(idle_reason='') for queue in one.queues))"
     )
-    assert "target.fake" in told
-    assert "build.x86_64.gcc" in told
+    assert "target.fake" in queues
+    assert "build.x86_64.gcc" in queues
 
 
 def test_a_flush_of_redis_loses_nothing(lab: Live) -> None:
@@ -116,13 +116,13 @@ def test_a_stopped_worker_gives_back_at_once_what_it_was_at(lab: Live) -> None:
 
 
 def test_a_target_that_is_added_is_served_without_anybody_doing_more(lab: Live) -> None:
-    before = {name: one.pid for name, one in lab.states().items()}
+    before = {name: state.pid for name, state in lab.states().items()}
     number = lab.ask("POST", "targets/", json={"name": "late", "driver": "fake"})["id"]
     assert lab.wait(lab.submit(lab.spec(name="late", target="late")))["state"] == "done"
     lab.ask("POST", "targets/", json={"name": "others", "driver": "fake"})
     lab.ask("PATCH", f"targets/{number}/", json={"name": "later"})
     assert lab.wait(lab.submit(lab.spec(name="later", target="later")))["state"] == "done"
-    after = {name: one.pid for name, one in lab.states().items()}
+    after = {name: state.pid for name, state in lab.states().items()}
     assert sorted(after) == programs(["fake", "later", "slow"]), "others is served by another machine"
     assert {name: after[name] for name in before} == before
 
@@ -179,10 +179,10 @@ def boots(lab: Live, target: str) -> int:
 
 
 def test_somebody_elses_port_is_refused_in_one_line(lab: Live) -> None:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        one.listen()
-        other = Live(lab.home.parent / f"{lab.home.name}-other", one.getsockname()[1], lab.kernel)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        other = Live(lab.home.parent / f"{lab.home.name}-other", listener.getsockname()[1], lab.kernel)
         other.home.mkdir()
         try:
             done = other.control("up", "--port", str(other.port), check=False)

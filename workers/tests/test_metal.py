@@ -212,7 +212,7 @@ def test_a_bmc_that_dies_in_the_middle_costs_no_results_and_the_machine_is_turne
     with driver.boot(bench.request) as session:
         assert [record.kind for record in session.records(20)] == ["bye"]
     assert machine.on
-    assert [one.target for one in left_on()] == ["metal-1"]
+    assert [netboot.target for netboot in left_on()] == ["metal-1"]
     assert driver.sweep() == []
     machine.problem = None
     assert driver.sweep() == ["metal-1"]
@@ -227,7 +227,7 @@ def test_a_bmc_that_is_dead_from_the_start_is_the_labs_fault(bench: Bench) -> No
 
 
 def test_a_machine_whose_worker_was_killed_is_turned_off_but_not_one_that_boots_again(bench: Bench) -> None:
-    machine = PretendMachine(lambda one: None)
+    machine = PretendMachine(lambda machine: None)
     driver = bench.driver(machine, fetch_s=0.5)
     with pytest.raises(TargetLost), driver.boot(bench.request):
         pass

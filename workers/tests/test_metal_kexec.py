@@ -37,9 +37,9 @@ def bench(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
     # Machines that still wait are sent away, lest one asks the next test's lab.
     for boot in Netboot.objects.filter(closed_at=None):
         close_netboot(boot.pk)
-    for one in threading.enumerate():
-        if one.name == THREAD:
-            one.join(5)
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join(5)
 
 
 def works(machine: PretendMachine, release: str = RELEASE, bye: bytes = BYE) -> None:
@@ -79,7 +79,7 @@ def ways(machine: PretendMachine) -> int:
 
 
 def test_a_machine_that_waits_starts_the_next_kernel_without_its_firmware(bench: Bench) -> None:
-    machine = PretendMachine(by_power_and_then(lambda one: works(one, NEXT)))
+    machine = PretendMachine(by_power_and_then(lambda machine: works(machine, NEXT)))
     driver = bench.driver(machine)
     first = booted(driver, bench.request)
     assert (first.host["way"], machine.on, machine.done[-1]) == ("power", True, "turn_on")

@@ -34,8 +34,8 @@ def machine(tmp_path: Path, live_server: Any, settings: Any) -> Iterator[StandIn
     settings.NETBOOT_URL = f"http://10.0.2.2:{live_server.url.rpartition(':')[2]}"
     settings.ALLOWED_HOSTS = [*settings.ALLOWED_HOSTS, "10.0.2.2"]
     address = f"{settings.NETBOOT_URL}/netboot/${{mac}}.ipxe"
-    with StandIn(tmp_path, bootfile=address, memory_mib=512, vcpus=2) as one:
-        yield one
+    with StandIn(tmp_path, bootfile=address, memory_mib=512, vcpus=2) as stand_in:
+        yield stand_in
 
 
 def queued(machine: StandIn, access: dict[str, Any], artifact: Artifact, workload: str, **run: Any) -> Run:

@@ -99,7 +99,7 @@ def test_the_base_is_one_set_of_boots_everywhere(experiment: Experiment) -> None
     metric, cell = cell_of(experiment)
     pooled = sorted([*BASE, *TWIN])
     middle = (pooled[3] + pooled[4]) / 2
-    spread = next(one for one in metric["spreads"] if one["variant"] == "base")
+    spread = next(spread for spread in metric["spreads"] if spread["variant"] == "base")
     assert (metric["base_median"], cell["base_median"], spread["median"]) == (middle, middle, middle)
     assert spread["boots"] == len(pooled)
 
@@ -124,7 +124,7 @@ def test_json_and_csv_have_both_ratios(experiment: Experiment) -> None:
     line = next(
         row for row in csv.DictReader(io.StringIO(REPORT_FORMS["csv"].render(data))) if row["variant"] == "p"
     )
-    assert own == next(one for one in stored if one["role"] == "candidate")["medians_ratio"]
+    assert own == next(candidate for candidate in stored if candidate["role"] == "candidate")["medians_ratio"]
     for column in ("base_median", "median", "ratio", "medians_ratio"):
         assert float(line[column]) == cell[column]
 

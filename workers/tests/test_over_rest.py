@@ -78,8 +78,8 @@ def a_worker() -> Iterator[None]:
     def works() -> None:
         try:
             while not over.wait(0.05):
-                for one in Experiment.objects.filter(state__in=("queued", "running")):
-                    local.work_through(one.pk)
+                for experiment in Experiment.objects.filter(state__in=("queued", "running")):
+                    local.work_through(experiment.pk)
         finally:
             connection.close()
 
@@ -124,10 +124,10 @@ def test_submitting_and_waiting_ends_with_the_verdict(
 ) -> None:
     with a_worker():
         assert call(monkeypatch, "submit", described(lab, ns), "--wait") == code
-    told = capsys.readouterr()
-    assert word in told.out
-    assert "ns_per_open [ns]" in told.out
-    assert "boots 15/15" in told.err
+    captured = capsys.readouterr()
+    assert word in captured.out
+    assert "ns_per_open [ns]" in captured.out
+    assert "boots 15/15" in captured.err
     row = Experiment.objects.get()
     assert (row.submitter, row.state) == (alice, "done")
 
@@ -195,9 +195,9 @@ def test_what_there_is_nothing_of_is_said(
 ) -> None:
     number = submitted(lab, monkeypatch, capsys)
     assert call(monkeypatch, *(word.format(number) for word in argv)) == labctl.EXIT_OK
-    told = capsys.readouterr()
-    assert said in told.err
-    assert not told.out
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert not captured.out
 
 
 def test_names_come_from_the_server(
@@ -211,8 +211,8 @@ def test_names_come_from_the_server(
         ("patches", "rwsem"),
     ):
         assert call(monkeypatch, command) == 0
-        assert word in (told := capsys.readouterr().out)
-        assert "other" not in told
+        assert word in (output := capsys.readouterr().out)
+        assert "other" not in output
 
 
 def test_a_preview_queues_nothing(
@@ -267,16 +267,16 @@ def test_a_lost_answer_queues_nothing_twice(
     monkeypatch.setattr(http.Server, "_send", loses_the_first)
     monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
     number = submitted(lab, monkeypatch, capsys)
-    assert [one.pk for one in Experiment.objects.all()] == [number]
+    assert [experiment.pk for experiment in Experiment.objects.all()] == [number]
 
 
 def test_a_wrong_field_is_pointed_at(
     lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, "submit", described(lab, workload="showgid")) == labctl.EXIT_USAGE
-    told = " ".join(capsys.readouterr().err.split())
-    assert "cases[0].workload" in told
-    assert 'did you mean "showgids"' in told
+    message = " ".join(capsys.readouterr().err.split())
+    assert "cases[0].workload" in message
+    assert 'did you mean "showgids"' in message
     assert call(monkeypatch, "submit", described(lab), "--tree", "pretent") == labctl.EXIT_USAGE
     assert "pretend" in capsys.readouterr().err
 
@@ -295,9 +295,9 @@ def test_a_token_that_has_ended_says_how_to_get_another(
 ) -> None:
     Token.objects.update(expiry="2020-01-01T00:00:00Z")
     assert call(monkeypatch, "list") == labctl.EXIT_USAGE
-    told = " ".join(capsys.readouterr().err.split())
-    assert "has ended" in told
-    assert "labctl login" in told
+    message = " ".join(capsys.readouterr().err.split())
+    assert "has ended" in message
+    assert "labctl login" in message
 
 
 def test_a_viewer_may_look_and_not_submit(

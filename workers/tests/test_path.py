@@ -218,7 +218,7 @@ def test_a_profiled_boot_leaves_profiles_counters_and_what_was_not_there(
     assert {run.state for run in runs} == {"done"}
     for run in runs:
         assert run.counters == {"perf stat": {"context-switches": 12.0}, "vmstat": {"pgfault": 7}}
-        assert {one["what"] for one in run.unavailable} == {
+        assert {row["what"] for row in run.unavailable} == {
             *("cycles", "slab", "the kernel's build id", "waits for spinlocks"),
         }
         cpu, lock = run.profiles.order_by("kind")

@@ -65,8 +65,8 @@ def read(tmp_path: Path) -> Reader:
     return reader
 
 
-def stacks(found: PerfProfile) -> dict[Stack, int]:
-    return dict(stacks_of(found.tree))
+def stacks(profile: PerfProfile) -> dict[Stack, int]:
+    return dict(stacks_of(profile.tree))
 
 
 def golden(directory: Path) -> Path:
@@ -96,17 +96,17 @@ def nameless(folded: dict[Stack, int]) -> dict[Stack, int]:
 
 def test_a_real_profile_has_the_stacks_that_perf_script_tells(tmp_path: Path) -> None:
     kernel = ExpectedKernel(GOLDEN / "System.map", "6.1.192-ke3b61b3e121b")
-    found = read_perf_data(golden(tmp_path), kernel)
+    profile = read_perf_data(golden(tmp_path), kernel)
     expected = nameless(read_folded((GOLDEN / "perf-script.folded").read_text()))
-    assert comparable(stacks(found)) == expected
-    assert (found.lost, found.throttled, found.truncated) == (0, 0, "")
+    assert comparable(stacks(profile)) == expected
+    assert (profile.lost, profile.throttled, profile.truncated) == (0, 0, "")
 
 
 def test_samples_of_user_code_which_perf_script_prints_nothing_for_are_counted(tmp_path: Path) -> None:
-    found = read_perf_data(golden(tmp_path), ExpectedKernel(GOLDEN / "System.map"))
-    user = {stack: count for stack, count in stacks(found).items() if _of_user(stack)}
+    profile = read_perf_data(golden(tmp_path), ExpectedKernel(GOLDEN / "System.map"))
+    user = {stack: count for stack, count in stacks(profile).items() if _of_user(stack)}
     assert user == {("showgids", "[showgids]"): 12}
-    assert found.samples == 787 == 775 + 12
+    assert profile.samples == 787 == 775 + 12
 
 
 @pytest.mark.process
@@ -158,7 +158,7 @@ def test_events_out_of_order_in_the_file_are_told_in_the_order_of_their_times(re
 def test_the_kernels_own_files_and_later_code_give_their_frames_a_name(read: Reader) -> None:
     module, program = 0xFFFFFFFFC0000000, 0xFFFFFFFFC0100000
     ksymbol = struct.pack("<QIHH", program, 0x100, 1, 0) + perf.text("bpf_prog_6deef7357e7b4530")
-    found = read(
+    profile = read(
         [
             perf.kernel_mmap(module, 0x4000, "/lib/modules/6.1/kernel/ext4.ko"),
             perf.record(17, 0, ksymbol + perf.trailer(0, 0)),
@@ -166,32 +166,34 @@ def test_the_kernels_own_files_and_later_code_give_their_frames_a_name(read: Rea
             perf.sample(7, 1, [perf.IN_KERNEL, module + 8, module + 16, OPEN, program + 4, ENTRY]),
         ]
     )
-    assert stacks(found) == {("a", NAMES[0], "bpf_prog_6deef7357e7b4530", "vfs_open", "[ext4]"): 1}
+    assert stacks(profile) == {("a", NAMES[0], "bpf_prog_6deef7357e7b4530", "vfs_open", "[ext4]"): 1}
 
 
 def test_of_several_names_at_an_address_the_last_is_taken_but_never_a_bound(read: Reader) -> None:
     chain = [perf.IN_KERNEL, TEXT + 0x7004, TEXT + 0x8004, TEXT + 0x10, READ, OPEN, ENTRY]
-    found = read([perf.comm(7, "a", 0), perf.sample(7, 1, chain)])
-    assert stacks(found) == {("a", *NAMES, "[kernel.kallsyms]", "[unknown]", "memcpy"): 1}
+    profile = read([perf.comm(7, "a", 0), perf.sample(7, 1, chain)])
+    assert stacks(profile) == {("a", *NAMES, "[kernel.kallsyms]", "[unknown]", "memcpy"): 1}
 
 
 def test_a_call_that_never_returns_belongs_to_the_function_it_ends(read: Reader) -> None:
-    found = read([perf.comm(7, "a", 0), perf.sample(7, 1, [perf.IN_KERNEL, EXIT, NEXT, ENTRY])])
-    assert stacks(found) == {("a", NAMES[0], "do_group_exit", "do_exit"): 1}
+    profile = read([perf.comm(7, "a", 0), perf.sample(7, 1, [perf.IN_KERNEL, EXIT, NEXT, ENTRY])])
+    assert stacks(profile) == {("a", NAMES[0], "do_group_exit", "do_exit"): 1}
 
 
 def test_an_interrupted_first_instruction_and_the_innermost_frame_stay_where_they_are(read: Reader) -> None:
     chain = [perf.IN_KERNEL, INTERRUPT, NEXT, ENTRY]
-    found = read([perf.comm(7, "a", 0), perf.sample(7, 1, chain), perf.sample(7, 2, [perf.IN_KERNEL, NEXT])])
-    assert stacks(found) == {
+    profile = read(
+        [perf.comm(7, "a", 0), perf.sample(7, 1, chain), perf.sample(7, 2, [perf.IN_KERNEL, NEXT])]
+    )
+    assert stacks(profile) == {
         ("a", NAMES[0], "next_function", "asm_sysvec_apic_timer_interrupt"): 1,
         ("a", "next_function"): 1,
     }
 
 
 def test_a_call_under_way_in_a_thunk_is_of_the_function_called(read: Reader) -> None:
-    found = read([perf.comm(7, "a", 0), perf.sample(7, 1, [perf.IN_KERNEL, TEXT + 0x7804, NEXT, ENTRY])])
-    assert stacks(found) == {("a", NAMES[0], "next_function", "__x86_indirect_thunk_rax"): 1}
+    profile = read([perf.comm(7, "a", 0), perf.sample(7, 1, [perf.IN_KERNEL, TEXT + 0x7804, NEXT, ENTRY])])
+    assert stacks(profile) == {("a", NAMES[0], "next_function", "__x86_indirect_thunk_rax"): 1}
 
 
 def test_a_kernel_that_moved_itself_at_boot_is_told_by_where_its_text_was(read: Reader) -> None:
@@ -209,8 +211,8 @@ def test_a_system_map_of_another_kernel_is_noticed(read: Reader) -> None:
 
 
 def test_a_stack_of_eight_thousand_frames_is_kept_whole(read: Reader) -> None:
-    found = read([perf.comm(7, "a", 0), perf.sample(7, 1, [perf.IN_KERNEL, *([OPEN, READ] * 4000)])])
-    (stack,) = stacks(found)
+    profile = read([perf.comm(7, "a", 0), perf.sample(7, 1, [perf.IN_KERNEL, *([OPEN, READ] * 4000)])])
+    (stack,) = stacks(profile)
     assert len(stack) == 8001
 
 
@@ -218,8 +220,8 @@ def test_a_stack_of_eight_thousand_frames_is_kept_whole(read: Reader) -> None:
 
 
 def test_a_sample_without_a_callchain_has_its_own_address(read: Reader) -> None:
-    found = read([perf.comm(7, "a", 0), perf.sample(7, 1, [], ip=0x400010), perf.sample(7, 1, [], ip=READ)])
-    assert stacks(found) == {("a", "[unknown]"): 1, ("a", "down_read"): 1}
+    profile = read([perf.comm(7, "a", 0), perf.sample(7, 1, [], ip=0x400010), perf.sample(7, 1, [], ip=READ)])
+    assert stacks(profile) == {("a", "[unknown]"): 1, ("a", "down_read"): 1}
 
 
 def test_of_several_events_the_first_makes_the_profile_and_the_others_are_counted(read: Reader) -> None:
@@ -238,9 +240,9 @@ def test_of_several_events_the_first_makes_the_profile_and_the_others_are_counte
     named_first = struct.pack("<II", 7, 7) + perf.text("early") + struct.pack("<IIQQ", 7, 7, 1, 1)
     records = [perf.record(9, 1, first), perf.record(9, 1, second)]
     records += [perf.record(3, 0, named), perf.record(3, 0, named_first)]
-    found = read(perf.perf_data(records, attrs=attrs))
-    assert stacks(found) == {("early", *NAMES): 1}
-    assert found.others == 1
+    profile = read(perf.perf_data(records, attrs=attrs))
+    assert stacks(profile) == {("early", *NAMES): 1}
+    assert profile.others == 1
 
 
 def test_without_times_the_order_in_the_file_counts(read: Reader) -> None:
@@ -253,19 +255,19 @@ def test_without_times_the_order_in_the_file_counts(read: Reader) -> None:
         return perf.record(3, 0, struct.pack("<II", 7, 7) + perf.text(name) + struct.pack("<II", 7, 7))
 
     records = [at(OPEN), name("a"), at(OPEN), name("b"), at(OPEN)]
-    found = read(perf.perf_data(records, attrs=[(perf.attr(kind), (1,))]))
-    assert stacks(found) == {("[unknown]", "vfs_open"): 1, ("a", "vfs_open"): 1, ("b", "vfs_open"): 1}
+    profile = read(perf.perf_data(records, attrs=[(perf.attr(kind), (1,))]))
+    assert stacks(profile) == {("[unknown]", "vfs_open"): 1, ("a", "vfs_open"): 1, ("b", "vfs_open"): 1}
 
 
 # What is missing
 
 
 def test_what_the_kernel_lost_counts_once_though_perf_may_tell_it_twice(read: Reader) -> None:
-    told = [perf.sample(7, 1, CHAIN), perf.lost(10), perf.lost(5), perf.lost_samples(17), perf.throttle()]
-    found = read(perf.perf_data(told, attrs=[(perf.attr(perf.PLAIN, 16), (1,))]))
-    assert (found.samples, found.lost, found.throttled) == (1, 17, 1)
+    records = [perf.sample(7, 1, CHAIN), perf.lost(10), perf.lost(5), perf.lost_samples(17), perf.throttle()]
+    profile = read(perf.perf_data(records, attrs=[(perf.attr(perf.PLAIN, 16), (1,))]))
+    assert (profile.samples, profile.lost, profile.throttled) == (1, 17, 1)
     # Without PERF_FORMAT_LOST the second number is the hardware's own.
-    assert read(perf.perf_data(told)).lost == 32
+    assert read(perf.perf_data(records)).lost == 32
 
 
 def test_a_file_cut_short_tells_what_is_whole_and_that_it_was_cut(read: Reader) -> None:
@@ -273,11 +275,11 @@ def test_a_file_cut_short_tells_what_is_whole_and_that_it_was_cut(read: Reader) 
     whole = read(data).samples
     seen = set()
     for end in range(len(data) - 1, 400, -8):
-        found = read(data[:end])
-        assert "ends" in found.truncated
-        assert found.samples <= whole
-        seen.add(found.samples)
-        if found.samples == 1:
+        profile = read(data[:end])
+        assert "ends" in profile.truncated
+        assert profile.samples <= whole
+        seen.add(profile.samples)
+        if profile.samples == 1:
             break
     assert seen == set(range(1, whole))
 
@@ -287,17 +289,17 @@ def test_a_perf_that_was_killed_leaves_a_file_of_unknown_length_which_is_read_to
 ) -> None:
     data = bytearray(perf.perf_data([KERNEL_TEXT, *STORY]))
     data[48:56] = bytes(8)
-    found = read(bytes(data))
-    assert found.samples == 6
-    assert found.truncated == "perf record did not live to finish the file"
+    profile = read(bytes(data))
+    assert profile.samples == 6
+    assert profile.truncated == "perf record did not live to finish the file"
 
 
 def test_records_that_overrun_their_section_are_left_out(read: Reader) -> None:
     data = bytearray(perf.perf_data([KERNEL_TEXT, *STORY]))
     size = int.from_bytes(data[48:56], "little")
     data[48:56] = (size - 8).to_bytes(8, "little")
-    found = read(bytes(data))
-    assert (found.samples, found.truncated) == (5, "the last record runs over the end of the records")
+    profile = read(bytes(data))
+    assert (profile.samples, profile.truncated) == (5, "the last record runs over the end of the records")
 
 
 # What is refused
@@ -323,8 +325,8 @@ def test_a_build_id_that_the_kernels_mapping_tells_counts_as_well(read: Reader) 
     body = struct.pack("<IIQQQ", 0xFFFFFFFF, 0, TEXT, 0x8000, TEXT) + struct.pack(
         "<BBH20sII", 20, 0, 0, b"\xab" * 20, 5, 2
     )
-    told = perf.record(10, 1 | 1 << 14, body + perf.text("[kernel.kallsyms]_text") + perf.trailer(0, 0))
-    assert read(perf.perf_data([told, *STORY])).kernel_build_id == "ab" * 20
+    mapping = perf.record(10, 1 | 1 << 14, body + perf.text("[kernel.kallsyms]_text") + perf.trailer(0, 0))
+    assert read(perf.perf_data([mapping, *STORY])).kernel_build_id == "ab" * 20
 
 
 GOOD = perf.perf_data([KERNEL_TEXT, *STORY])

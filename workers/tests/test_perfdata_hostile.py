@@ -85,9 +85,9 @@ def test_a_mutated_file_is_read_or_refused_and_soon(tmp_path: Path, mutate: Muta
     (tmp_path / "perf.data").write_bytes(data)
     began = time.process_time()
     with suppress(ProfileUnreadable):
-        found = read_perf_data(tmp_path / "perf.data", ExpectedKernel(GOLDEN / "System.map"))
-        assert unpack(pack(found.tree)).samples == found.samples > 0
-        assert 0 <= found.lost < 1 << 63
+        profile = read_perf_data(tmp_path / "perf.data", ExpectedKernel(GOLDEN / "System.map"))
+        assert unpack(pack(profile.tree)).samples == profile.samples > 0
+        assert 0 <= profile.lost < 1 << 63
     assert time.process_time() - began < MOST_SECONDS
 
 
@@ -128,8 +128,8 @@ def test_a_kernel_of_ten_thousand_modules_is_refused(tmp_path: Path) -> None:
 
 def test_a_fork_of_itself_and_of_its_child_ends(tmp_path: Path) -> None:
     circle = [perf.fork(7, 8, 1), perf.fork(8, 7, 2), perf.fork(7, 8, 3), perf.fork(7, 7, 4)]
-    found = read(tmp_path, perf.perf_data([*circle, perf.sample(7, 5, [*CHAIN, perf.IN_USER, 0x5000])]))
-    assert found.samples == 1
+    profile = read(tmp_path, perf.perf_data([*circle, perf.sample(7, 5, [*CHAIN, perf.IN_USER, 0x5000])]))
+    assert profile.samples == 1
 
 
 def test_fifty_thousand_different_stacks_take_memory_in_proportion(tmp_path: Path) -> None:
@@ -151,6 +151,6 @@ def test_a_file_beyond_the_limit_is_refused_before_it_is_read(
 
 def test_a_command_or_file_name_is_text_whatever_it_holds(tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)>;a\nb"
-    told = [perf.comm(7, evil, 0), perf.mmap(7, 0x5000, 0x1000, "/x/" + evil, 0)]
-    found = read(tmp_path, perf.perf_data([*told, perf.sample(7, 5, [*CHAIN, perf.IN_USER, 0x5000])]))
-    assert {evil, f"[{evil}]"} <= set(unpack(pack(found.tree)).names)
+    records = [perf.comm(7, evil, 0), perf.mmap(7, 0x5000, 0x1000, "/x/" + evil, 0)]
+    profile = read(tmp_path, perf.perf_data([*records, perf.sample(7, 5, [*CHAIN, perf.IN_USER, 0x5000])]))
+    assert {evil, f"[{evil}]"} <= set(unpack(pack(profile.tree)).names)

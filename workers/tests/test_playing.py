@@ -58,9 +58,9 @@ def lines(request: BootRequest) -> list[dict[str, Any]]:
 
 
 def test_a_fake_target_runs_as_many_iterations_as_its_plan_says(asked: Any) -> None:
-    found = lines(asked(ns_per_open=900, noise=0))
-    assert [line["warmup"] for line in found] == [True, True, False, False, False]
-    assert {round(line["values"]["ns_per_open"]) for line in found} == {900}
+    iterations = lines(asked(ns_per_open=900, noise=0))
+    assert [line["warmup"] for line in iterations] == [True, True, False, False, False]
+    assert {round(line["values"]["ns_per_open"]) for line in iterations} == {900}
 
 
 def test_the_same_attempt_plays_the_same_and_another_one_other_numbers(asked: Any) -> None:
@@ -132,10 +132,10 @@ def test_an_access_that_makes_no_sense_costs_no_run_and_puts_its_target_into_qua
     driver = MAKERS["fake"](fake_lab.home)
     monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(home, {"fake": driver}))
     spec = fake_lab.spec({}, target="fake-1")
-    told = (
+    pattern = (
         r'"fake-1" is in quarantine: 3 faults .*fake target "fake-1": seconds.*labctl target release fake-1'
     )
-    with pytest.raises(LabError, match=told):
+    with pytest.raises(LabError, match=pattern):
         fake_lab.run(spec)
     assert set(Run.objects.values_list("state", "attempt")) == {("queued", 0)}, "no boot was begun"
     target = Target.objects.get(name="fake-1")

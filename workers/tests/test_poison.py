@@ -150,11 +150,11 @@ def test_builders_trust_the_vouched_branch_of_a_tree_and_no_strangers_beside_it(
         asked = {base: submit(fake_lab, base) for base in (branch, "evil")}
     finally:
         subprocess.run([*trusted, "branch", "--quiet", "-D", "evil"], check=True)
-    found = {
+    trust = {
         base: build_request(build_order(build.pk), fake_lab.home / "trees").trusted
         for base, build in asked.items()
     }
-    assert found == {branch: True, "evil": False}
+    assert trust == {branch: True, "evil": False}
 
 
 def submit(lab: FakeLab, base: str) -> Build:

@@ -57,21 +57,21 @@ def test_a_wrong_password_is_refused_and_told_nowhere(
         power.turn_on()
     assert not refused.value.retry
     assert not stand_in.is_on()
-    told = f"{refused.value} {refused.value.detail} {caplog.text}"
-    assert "not-the-password" not in told
-    assert stand_in.password not in told
-    assert str(stand_in.password_file) in told
+    output = f"{refused.value} {refused.value.detail} {caplog.text}"
+    assert "not-the-password" not in output
+    assert stand_in.password not in output
+    assert str(stand_in.password_file) in output
 
 
 @pytest.mark.real
 def test_redfish_over_tls_is_believed_only_with_a_certificate_we_know(
     stand_in: StandIn, tmp_path: Path
 ) -> None:
-    given = stand_in.redfish(certificate=_certificate(tmp_path))
-    assert not power_of(stand_in.access(given)).is_on()
+    redfish = stand_in.redfish(certificate=_certificate(tmp_path))
+    assert not power_of(stand_in.access(redfish)).is_on()
     with pytest.raises(BmcRefused, match="certificate that is not trusted"):
-        power_of(stand_in.access({**given, "verify": True})).is_on()
-    assert not power_of(stand_in.access({**given, "verify": False})).is_on()
+        power_of(stand_in.access({**redfish, "verify": True})).is_on()
+    assert not power_of(stand_in.access({**redfish, "verify": False})).is_on()
 
 
 @pytest.mark.process

@@ -28,18 +28,23 @@ def own(text: str) -> None:
 
 
 def test_nothing_is_configured_at_first() -> None:
-    found = read_preferences()
-    assert (found.server, found.token, found.local, dict(found.defaults)) == ("", "", False, {})
+    preferences = read_preferences()
+    assert (preferences.server, preferences.token, preferences.local, dict(preferences.defaults)) == (
+        "",
+        "",
+        False,
+        {},
+    )
 
 
 def test_a_trees_defaults_win_over_the_persons(somewhere: Path) -> None:
     own('server = "https://lab.example/"\n[defaults]\ntree = "debian-6.1"\nworkload = "showgids"\n')
     (somewhere / ".labctl.toml").write_text('[defaults]\nworkload = "stat-walk"\n')
-    found = read_preferences()
-    assert found.server == "https://lab.example"
-    assert found.defaults == {"tree": "debian-6.1", "workload": "stat-walk"}
-    assert found.origins["workload"].endswith(".labctl.toml")
-    assert found.origins["tree"].endswith("config.toml")
+    preferences = read_preferences()
+    assert preferences.server == "https://lab.example"
+    assert preferences.defaults == {"tree": "debian-6.1", "workload": "stat-walk"}
+    assert preferences.origins["workload"].endswith(".labctl.toml")
+    assert preferences.origins["tree"].endswith("config.toml")
 
 
 def test_a_trees_git_replaces_the_persons_tree(somewhere: Path) -> None:
@@ -52,8 +57,8 @@ def test_the_environment_wins_over_files(monkeypatch: pytest.MonkeyPatch) -> Non
     own('server = "https://lab.example"\nlocal = true\n')
     assert read_preferences().local
     monkeypatch.setenv("LABCTL_SERVER", "https://other.example")
-    found = read_preferences()
-    assert (found.server, found.local) == ("https://other.example", False)
+    preferences = read_preferences()
+    assert (preferences.server, preferences.local) == ("https://other.example", False)
     monkeypatch.setenv("LABCTL_LOCAL", "1")
     assert read_preferences().local
 
@@ -99,7 +104,7 @@ def test_a_token_is_kept_for_one_server_and_nobody_else_reads_it(tmp_path: Path)
     assert forget_token(path, "https://a.example")
     assert not forget_token(path, "https://a.example")
     assert read_token(path, "https://b.example") == "secret-b"
-    assert [one.name for one in path.parent.iterdir()] == ["tokens.toml"]
+    assert [file.name for file in path.parent.iterdir()] == ["tokens.toml"]
 
 
 def test_a_token_file_that_others_may_read_is_refused(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ def test_the_log_tells_why_nothing_is_taken_once_and_when_that_is_over(
 ) -> None:
     reasons = iter(["", "old code", "old code", "", ""])
     monkeypatch.setattr("workers.presence.why_idle", lambda **_given: next(reasons))
-    one = presence.Presence((), builds=False)
+    worker = presence.Presence((), builds=False)
     with caplog.at_level("INFO", "workers.presence"):
         for _ in range(5):
-            one._report()
+            worker._report()
     assert caplog.messages == ["nothing is taken: old code", "work is taken again"]
 
 

@@ -53,10 +53,10 @@ def sent(data: bytes) -> tuple[Record, ...]:
 def collect(records: tuple[Record, ...], kernel: Artifact, home: Path, run: Path) -> Collected:
     """As a run does it: recordings into files of their own, everything as it came, and all of it read apart."""
     (run / "records.bin").write_bytes(
-        b"".join(encode_record(dataclasses.replace(one, seq=seq)) for seq, one in enumerate(records, 1))
+        b"".join(encode_record(dataclasses.replace(record, seq=seq)) for seq, record in enumerate(records, 1))
     )
     for recorder in RECORDERS.values():
-        data = b"".join(one.payload for one in records if one.name == recorder.data)
+        data = b"".join(record.payload for record in records if record.name == recorder.data)
         place = run / recording_name(recorder.kind)
         place.unlink(missing_ok=True)
         if data:
@@ -111,8 +111,8 @@ def test_the_kernel_that_runs_is_told_by_its_build_id(tmp_path: Path) -> None:
     kernel = artifact(tmp_path / "artifact")
     own = bytes.fromhex(read_build_id(kernel.vmlinux))
     notes = struct.pack("<III4s", 4, len(own), 3, b"GNU\0") + own
-    found = collect((*sent(WHOLE), Record(90, "file", NOTES, notes)), kernel, tmp_path, run)
-    assert found.profiles[0].kernel_build_id == own.hex()
+    collected = collect((*sent(WHOLE), Record(90, "file", NOTES, notes)), kernel, tmp_path, run)
+    assert collected.profiles[0].kernel_build_id == own.hex()
     with pytest.raises(ProfileUnreadable, match="of another kernel: its build id is"):
         collect((*sent(WHOLE), Record(90, "file", NOTES, notes[:-1] + b"\1")), kernel, tmp_path, run)
 
@@ -132,35 +132,38 @@ def passes(*, why: bytes = b"") -> tuple[Record, ...]:
     for kind in ("lock", "off-cpu"):
         data = RECORDERS[kind].data
         windows = [
-            {"recorded": True, "values": {"elapsed": 1.0}, "window": list(one)} for one in WINDOWS[kind]
+            {"recorded": True, "values": {"elapsed": 1.0}, "window": list(window)} for window in WINDOWS[kind]
         ]
         records += [("out", f"open:{kind}", "\n".join(map(json.dumps, windows)).encode())]
         records += [("exit", f"open:{kind}", b"{}"), ("file", f"{data}.why", why)]
         records += [("file", data, lzma.decompress((PROFILED / f"{kind}.data.xz").read_bytes()))]
-    return tuple(Record(seq, *one) for seq, one in enumerate(records, 1))
+    return tuple(Record(seq, *fields) for seq, fields in enumerate(records, 1))
 
 
 def test_each_recorder_leaves_a_profile_of_its_kind(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    found = collect(passes(), artifact(tmp_path / "artifact", PROFILED), tmp_path, run)
-    cpu, lock, off_cpu = found.profiles
+    collected = collect(passes(), artifact(tmp_path / "artifact", PROFILED), tmp_path, run)
+    cpu, lock, off_cpu = collected.profiles
     assert (cpu.kind, lock.kind, off_cpu.kind) == ("cpu", "lock", "off-cpu")
     assert cpu.overhead == pytest.approx(0.25)
     assert (lock.waits, lock.tree.samples, lock.overhead) == (4, 54_458_928, 0.0)
     assert raw_path(tmp_path, lock.perf_data_sha256).samefile(run / "perf.lock.data")
-    assert found.extras["half_waits"] == {"lock": 0, "off-cpu": 19}
-    told = [one["what"] for one in found.unavailable if "went on" in one["why"]]
-    assert told == ["waits off the CPUs: those without an end"]
+    assert collected.extras["half_waits"] == {"lock": 0, "off-cpu": 19}
+    left_out = [row["what"] for row in collected.unavailable if "went on" in row["why"]]
+    assert left_out == ["waits off the CPUs: those without an end"]
 
 
 def test_a_recorder_that_a_kernel_cannot_run_is_told_and_the_others_stay(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     why = b"this kernel has no tracepoint lock:contention_begin\n"
-    found = collect(passes(why=why), artifact(tmp_path / "artifact", PROFILED), tmp_path, run)
-    assert [one.kind for one in found.profiles] == ["cpu"]
-    assert {"what": "waits for locks, waits off the CPUs", "why": why.decode().strip()} in found.unavailable
+    collected = collect(passes(why=why), artifact(tmp_path / "artifact", PROFILED), tmp_path, run)
+    assert [profile.kind for profile in collected.profiles] == ["cpu"]
+    assert {
+        "what": "waits for locks, waits off the CPUs",
+        "why": why.decode().strip(),
+    } in collected.unavailable
 
 
 @pytest.mark.parametrize(
@@ -176,8 +179,8 @@ def test_what_perf_c2c_reported_or_why_it_could_not_comes_with_the_profiles(
     run = tmp_path / "run"
     run.mkdir()
     files = (Record(91, "file", REPORT, report), Record(92, "file", WHY, why))
-    found = collect((*sent(WHOLE), *files), artifact(tmp_path / "artifact"), tmp_path, run)
-    assert [one.kind for one in found.profiles] == ["cpu"]
-    assert found.extras.get("shared_lines") == kept
-    said = [one["why"] for one in found.unavailable if "perf c2c" in one["what"]]
+    collected = collect((*sent(WHOLE), *files), artifact(tmp_path / "artifact"), tmp_path, run)
+    assert [profile.kind for profile in collected.profiles] == ["cpu"]
+    assert collected.extras.get("shared_lines") == kept
+    said = [row["why"] for row in collected.unavailable if "perf c2c" in row["what"]]
     assert said == ([told] if told else [])

@@ -120,11 +120,11 @@ def test_the_last_whole_line_of_the_build_is_told() -> None:
         return parts.pop(0)
 
     follower = Follower(client([experiment(now=BUILDING)] * 3, log), 7)
-    told = []
+    lines = []
     for _ in range(3):
         follower.look()
-        told.append(follower.last)
-    assert told == ["CC a.o", "CC b.o", "CC b.o"]
+        lines.append(follower.last)
+    assert lines == ["CC a.o", "CC b.o", "CC b.o"]
     assert offsets == [0, 9, 18]
 
 

@@ -39,9 +39,9 @@ print(json.dumps([lab_version(), sorted(Worker.objects.values_list("version", fl
 
 def versions(lab: Fleet) -> tuple[str, list[str]]:
     """The lab's version, and those of its workers."""
-    told = lab.machine.run(f"{LAB} python3 manage.py shell", VERSIONS).splitlines()[-1]
-    wanted, found = json.loads(told)
-    return wanted, found
+    output = lab.machine.run(f"{LAB} python3 manage.py shell", VERSIONS).splitlines()[-1]
+    wanted, running = json.loads(output)
+    return wanted, running
 
 
 @pytest.fixture(scope="module")
@@ -112,18 +112,18 @@ def test_dnsmasq_tells_the_labs_machines_alone_where_to_boot_from(lab: Fleet) ->
     assert "syntax check OK" in lab.machine.run("dnsmasq --test 2>&1")
     program = (ROOT / "workers/tests/dhcp.py").read_text()
 
-    def told(mac: str, *more: str) -> str:
+    def offer(mac: str, *more: str) -> str:
         words = ["nsenter", "--net=/run/netns/bench", "python3", "-", "bench0", mac, *more]
         return lab.machine.run(" ".join(words), program).strip()
 
-    assert told(MAC) == "a menu"
-    assert told(MAC, "ipxe") == "http://198.51.100.1:8000/netboot/${net0/mac:hexhyp}.ipxe"
-    assert told("52:54:00:65:43:21", "ipxe") == ""
+    assert offer(MAC) == "a menu"
+    assert offer(MAC, "ipxe") == "http://198.51.100.1:8000/netboot/${net0/mac:hexhyp}.ipxe"
+    assert offer("52:54:00:65:43:21", "ipxe") == ""
 
 
 def test_a_described_machine_is_a_target_whose_password_is_in_a_file(lab: Fleet) -> None:
     known = json.loads(lab.machine.run("labctl target list --format json"))
-    assert [one["driver"] for one in known if one["name"] == MACHINE] == ["metal"]
+    assert [target["driver"] for target in known if target["name"] == MACHINE] == ["metal"]
     kept = lab.machine.run(f"cat /etc/kperflab/secrets/bmc-{MACHINE}").strip()
     assert kept == "opens-the-bmc"
 
@@ -159,9 +159,9 @@ def go_through(lab: Fleet, folder: Path) -> None:
     subprocess.run([*lab.machine.ssh, place], input=bundle, check=True, timeout=60)
     program = smoke.seed(kernel, "/srv/pretend/.git")
     token = lab.machine.run(f"{LAB} python3 manage.py shell", program).split()[-1]
-    found = smoke.carried_out(lab.url, token, smoke.description(kernel), trust=lab.trust)
-    assert (found["state"], found["exit_code"]) == ("done", found["exit_code"])
-    assert found["exit_code"] in (0, 1, 2), found
+    experiment = smoke.carried_out(lab.url, token, smoke.description(kernel), trust=lab.trust)
+    assert (experiment["state"], experiment["exit_code"]) == ("done", experiment["exit_code"])
+    assert experiment["exit_code"] in (0, 1, 2), experiment
 
 
 def test_an_experiment_goes_through_the_installed_lab(lab: Fleet, tmp_path: Path) -> None:
@@ -178,10 +178,10 @@ def await_workers(lab: Fleet, old: str) -> None:
     """All of them have the lab's version, which is not the old one."""
     deadline = time.monotonic() + 120
     while True:
-        wanted, found = versions(lab)
-        if wanted != old and found and set(found) == {wanted}:
+        wanted, running = versions(lab)
+        if wanted != old and running and set(running) == {wanted}:
             return
-        assert time.monotonic() < deadline, (old, wanted, found)
+        assert time.monotonic() < deadline, (old, wanted, running)
         time.sleep(1)
 
 
@@ -201,6 +201,6 @@ def test_an_upgrade_brings_the_next_revision_while_the_pages_answer(lab: Fleet, 
     assert lab.machine.run("readlink /opt/kperflab/current").strip() == f"/opt/kperflab/{upgraded}"
     for watch in watches[:2]:
         assert set(watch.answers) == {"200 ok", "200 ok, and newer"}
-    assert {told.split()[0] for told in watches[2].answers} == {"200"}
+    assert {answer.split()[0] for answer in watches[2].answers} == {"200"}
     assert asked(lab.trust, addresses[0]).text == "ok, and newer\n"
     go_through(lab, tmp_path)

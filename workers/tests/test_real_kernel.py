@@ -119,7 +119,7 @@ def _the_profile_names_the_path_of_the_mail(experiment: Experiment) -> None:
     for run in experiment.runs.filter(purpose="profiled"):
         assert run.counters["perf stat"]["context-switches"] > 0
         assert set(run.counters) == {"perf stat", "vmstat", "slab"}
-        assert any("PMU" in one["why"] for one in run.unavailable)
+        assert any("PMU" in row["why"] for row in run.unavailable)
 
 
 def _the_pages_show_it(experiment: Experiment, client: Client) -> None:

@@ -37,11 +37,11 @@ def test_a_boot_that_begins_while_files_are_looked_for_keeps_them(
     sent, kept = folder(home, over), [folder(home, running)]
 
     def begun_then_asked(among: Collection[int]) -> set[str]:
-        found = runs_under_way(among)
+        under_way = runs_under_way(among)
         # Another target's worker on this host claims its boot now.
         Run.objects.filter(pk=later.pk).update(state="running")
         kept.append(folder(home, later))
-        return found
+        return under_way
 
     monkeypatch.setattr(run_files, "runs_under_way", begun_then_asked)
     assert run_files.send_runs(home) == 1

@@ -59,9 +59,9 @@ def test_how_urgent_it_is_is_said_changed_and_found(
     assert 'did you mean "high"' in fails("priority", number, "hihg")
     assert "only operators may give it priority high" in fails("priority", number, "high")
     assert "there is no experiment 999" in fails("priority", "999", "low")
-    for asked, found in (("low", True), ("high", False)):
+    for asked, is_listed in (("low", True), ("high", False)):
         assert call(monkeypatch, "list", "--priority", asked) == 0
-        assert ("of alice" in capsys.readouterr().out) is found
+        assert ("of alice" in capsys.readouterr().out) is is_listed
     assert call(monkeypatch, "show", number) == 0
     assert "priority low" in capsys.readouterr().out
     assert call(monkeypatch, "cancel", number) == 0

@@ -41,7 +41,7 @@ def served(tmp_path: Path, port: int) -> Iterator[subprocess.Popen[str]]:
 
 
 def children_of(pid: int) -> list[int]:
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.mark.real

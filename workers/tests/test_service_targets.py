@@ -27,25 +27,25 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServicePl
     """A service of one program that is no target's worker."""
     monkeypatch.setattr(ServicePlace, "sockets", property(lambda self: self.home / "run"))
     monkeypatch.setattr(programs, "LABCTL", WAITS)
-    found = ServicePlace(tmp_path / "home")
-    found.home.mkdir()
-    found.make()
-    write(found.targets, "")
-    write(found.configuration, programs.configuration(found, [Program("web", WAITS)]))
-    supervisor = Supervisor(found)
+    service = ServicePlace(tmp_path / "home")
+    service.home.mkdir()
+    service.make()
+    write(service.targets, "")
+    write(service.configuration, programs.configuration(service, [Program("web", WAITS)]))
+    supervisor = Supervisor(service)
     supervisor.start()
     supervisor.begin(["web"])
-    yield found
+    yield service
     supervisor.shut_down()
-    left.end_all(found)
+    left.end_all(service)
 
 
 def running(place: ServicePlace, *names: str) -> dict[str, State]:
     """These programs, once they run and no others are there."""
     end = monotonic() + 30
     while True:
-        states = {one.name: one for one in Supervisor(place).states()}
-        if sorted(states) == sorted(names) and all(one.state == "RUNNING" for one in states.values()):
+        states = {state.name: state for state in Supervisor(place).states()}
+        if sorted(states) == sorted(names) and all(state.state == "RUNNING" for state in states.values()):
             return states
         assert monotonic() < end, states
         sleep(0.1)

@@ -36,10 +36,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServicePlace:
     monkeypatch.setattr(ServicePlace, "sockets", property(lambda self: self.home / "run"))
     for module in ("postgres", "redis"):
         monkeypatch.setattr(f"workers.service.{module}.account", lambda name: None)
-    found = ServicePlace(tmp_path / "home")
-    found.home.mkdir()
-    found.make()
-    return found
+    service = ServicePlace(tmp_path / "home")
+    service.home.mkdir()
+    service.make()
+    return service
 
 
 def a_version(folder: Path, version: str) -> None:
@@ -200,9 +200,9 @@ def test_a_database_of_somebody_else_is_used_and_none_is_started(
 ) -> None:
     monkeypatch.setenv("KPERFLAB_DATABASE", "postgres://u:p@db/lab")
     monkeypatch.setenv("KPERFLAB_REDIS", "redis://cache/0")
-    wishes = up.wishes_of(8000)
-    assert programs.stores(place, wishes) == []
-    up._write_environment(place, wishes)
+    settings = up.wishes_of(8000)
+    assert programs.stores(place, settings) == []
+    up._write_environment(place, settings)
     assert json.loads(place.environment.read_text())["KPERFLAB_DATABASE"] == "postgres://u:p@db/lab"
 
 
@@ -223,30 +223,30 @@ def test_passwords_are_asked_for_where_other_machines_come_in(place: ServicePlac
 
 def test_the_configuration_says_what_was_meant_whatever_is_in_it(place: ServicePlace) -> None:
     odd = Program("target-odd", ["/bin/echo", "100 %", "it's", 'a "b"; c'], ends_by="INT")
-    found = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
-    found.read_string(programs.configuration(place, [odd]))
+    configuration = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
+    configuration.read_string(programs.configuration(place, [odd]))
     # supervisord halves the signs of percent itself.
-    command = found["program:target-odd"]["command"].replace("%%", "%")
+    command = configuration["program:target-odd"]["command"].replace("%%", "%")
     assert "setpriv --pdeathsig INT -- /bin/echo '100 %'" in command
-    assert found["program:target-odd"]["stopsignal"] == "INT"
+    assert configuration["program:target-odd"]["stopsignal"] == "INT"
 
 
 def test_what_is_first_is_started_by_itself_and_the_rest_is_not(place: ServicePlace) -> None:
     text = programs.configuration(place, [Program("redis", ["a"], programs.FIRST), Program("web", ["b"])])
-    found = configparser.RawConfigParser()
-    found.read_string(text)
-    assert found["program:redis"]["autostart"] == "true"
-    assert found["program:web"]["autostart"] == "false"
-    assert {found[f"program:{name}"]["autorestart"] for name in ("redis", "web")} == {"true"}
+    configuration = configparser.RawConfigParser()
+    configuration.read_string(text)
+    assert configuration["program:redis"]["autostart"] == "true"
+    assert configuration["program:web"]["autostart"] == "false"
+    assert {configuration[f"program:{name}"]["autorestart"] for name in ("redis", "web")} == {"true"}
 
 
 def test_programs_inherit_nothing_of_the_labs_but_their_home(
     place: ServicePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KPERFLAB_DATABASE", "postgres://u:p@db/lab")
-    found = environment(place)
-    assert "KPERFLAB_DATABASE" not in found
-    assert found["KPERFLAB_HOME"] == str(place.home)
+    variables = environment(place)
+    assert "KPERFLAB_DATABASE" not in variables
+    assert variables["KPERFLAB_HOME"] == str(place.home)
 
 
 def test_a_service_that_is_not_up_is_said_to_be_so(place: ServicePlace) -> None:
@@ -259,27 +259,27 @@ def test_a_service_that_is_not_up_is_said_to_be_so(place: ServicePlace) -> None:
 @pytest.mark.process
 def test_a_supervisord_that_does_not_start_tells_why(place: ServicePlace) -> None:
     place.configuration.write_text("[nonsense")
-    with pytest.raises(ServiceFailed, match="supervisord does not start") as told:
+    with pytest.raises(ServiceFailed, match="supervisord does not start") as raised:
         Supervisor(place).start()
-    assert told.value.detail
+    assert raised.value.detail
 
 
 @pytest.mark.process
 def test_what_outlived_the_service_is_found_and_ended(place: ServicePlace) -> None:
     stubborn = "import time; print('on', flush=True); time.sleep(600)"
-    one = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", stubborn],
         env=os.environ | {MARK: str(place.home)},
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert one.stdout
-    one.stdout.readline()
+    assert process.stdout
+    process.stdout.readline()
     other = ServicePlace(place.home.parent / "other")
     assert left.processes(other) == {}
-    assert list(left.processes(place)) == [one.pid]
+    assert list(left.processes(place)) == [process.pid]
     assert "time.sleep(600)" in left.end_all(place)[0]
-    assert one.wait(10) != 0
+    assert process.wait(10) != 0
 
 
 def test_a_home_adopts_what_its_service_runs_with(

@@ -18,18 +18,20 @@ def test_equal_seeds_give_equal_days_and_others_do_not() -> None:
 
 def test_people_work_by_day_and_machines_at_any_hour() -> None:
     day = submissions(10, 1)
-    of_people = Counter(int(one.at_s // HOUR_S) for one in day if one.kind in {"series", "burst"})
+    of_people = Counter(
+        int(submission.at_s // HOUR_S) for submission in day if submission.kind in {"series", "burst"}
+    )
     assert sum(of_people[hour] for hour in range(8, 18)) > 2 * sum(of_people[hour] for hour in range(8))
-    standing = Counter(int(one.at_s // HOUR_S) for one in day if one.kind == "standing")
+    standing = Counter(int(submission.at_s // HOUR_S) for submission in day if submission.kind == "standing")
     assert set(standing.values()) == {20}
-    assert [one.at_s for one in day] == sorted(one.at_s for one in day)
-    assert {one.priority for one in day} == {"low", "normal", "high"}
+    assert [submission.at_s for submission in day] == sorted(submission.at_s for submission in day)
+    assert {submission.priority for submission in day} == {"low", "normal", "high"}
 
 
 def test_a_fleet_of_any_size_is_kept_busy_for_the_share_that_was_asked() -> None:
     for targets in (10, 1000):
         day = submissions(trees_for(targets, 0.5, seed=1), seed=1)
-        busy = sum(one.runs for one in day) * BOOT_S / (targets * DAY_S)
+        busy = sum(submission.runs for submission in day) * BOOT_S / (targets * DAY_S)
         assert 0.3 < busy < 0.7
 
 

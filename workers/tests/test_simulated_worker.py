@@ -28,7 +28,7 @@ def farm(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Farm
 
 def carry_on(farm: Farm, target: str) -> None:
     """Wake a worker, and do what is due until it finds nothing more."""
-    (post,) = (one for posts in farm._idle.values() for one in posts if one.target == target)
+    (post,) = (post for posts in farm._idle.values() for post in posts if post.target == target)
     farm._idle[post.queue].remove(post)
     post.busy = True
     farm._due.clear()
@@ -56,7 +56,7 @@ def test_a_worker_that_dies_keeps_its_claim_and_comes_back_as_another(
     Target.objects.filter(pk=experiment.target_id).update(name="sim-0000", driver="fake")
     carry_on(farm, "")
     monkeypatch.setattr(guests, "DYING", 1.0)
-    (post,) = (one for posts in farm._idle.values() for one in posts if one.target)
+    (post,) = (post for posts in farm._idle.values() for post in posts if post.target)
     name = post.identity
     farm._take(post)
     run = Run.objects.get(state="running")

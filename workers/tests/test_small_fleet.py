@@ -61,9 +61,9 @@ def client(fleet: ThreeHosts, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield client
 
 
-def answered(found: dict[str, Any]) -> bool:
+def answered(experiment: dict[str, Any]) -> bool:
     """Tell whether an experiment ended with a verdict."""
-    return found["state"] == "done" and found["exit_code"] in (0, 1, 2)
+    return experiment["state"] == "done" and experiment["exit_code"] in (0, 1, 2)
 
 
 def recorded_once(runs: list[dict[str, Any]]) -> bool:
@@ -161,7 +161,7 @@ def test_an_upgrade_with_a_migration_while_both_benches_boot(
     with watched(True, f"{url}/health/", f"{url}/sign-in/") as watches:
         counts = fleet.fleet.play("upgrade.yml", "-e", f"lab_revision={upgraded}", "-e", f"lab_store={STORE}")
     assert counts["failed"] == 0
-    assert {told.split()[0] for watch in watches for told in watch.answers} == {"200"}
+    assert {answer.split()[0] for watch in watches for answer in watch.answers} == {"200"}
     for host in fleet.hosts.values():
         assert host.run("readlink /opt/kperflab/current").strip() == f"/opt/kperflab/{upgraded}"
     assert "[X] 9999_shelf" in fleet.lab.run(f"{LAB} python3 manage.py showmigrations lab")

@@ -123,7 +123,7 @@ def test_work_that_was_taken_back_is_stalled_while_no_worker_is_left(experiment:
     queue = target_queue(experiment.target.name)
     dead = Worker.objects.create(name="elsewhere:1:1", host="elsewhere", queues=[queue])
     booting(experiment, dead.name, left=timedelta(seconds=-1))
-    assert [one.kind for one in return_dead_claims()] == ["run"]
+    assert [claim.kind for claim in return_dead_claims()] == ["run"]
     assert current_progress(experiment.pk).stalled == "", "its last report is younger than a lease and a half"
     Worker.objects.update(seen_at=timezone.now() - PATIENCE_LEASES * LEASE - timedelta(seconds=1))
     progress = current_progress(experiment.pk)

@@ -49,15 +49,15 @@ def test_a_push_is_measured_and_a_step_is_told(
             assert Standing.objects.get().last_commit == commit
             tasks.deliver_events()
     experiments = Experiment.objects.order_by("pk")
-    assert [one.base_commit for one in experiments] == line
+    assert [experiment.base_commit for experiment in experiments] == line
     # The third does not compile: a failed experiment, no alert, and nobody is to blame but the kernel.
-    assert [one.state for one in experiments].count("done") == len(line) - 1
+    assert [experiment.state for experiment in experiments].count("done") == len(line) - 1
     alert = Alert.objects.get()
     assert (alert.commit, alert.worse) == (line[5], True)
     assert [sent.to for sent in mail.outbox] == [["ann@example.org"]]
-    heard = [got.headers["kperflab-event"] for got in receiver.got]
-    assert heard.count("experiment.queued") == len(line)
-    assert heard.count("experiment.done") == len(line) - 1
-    assert heard.count("experiment.failed") == 1
-    assert heard.count("alert") == 1
+    events = [got.headers["kperflab-event"] for got in receiver.got]
+    assert events.count("experiment.queued") == len(line)
+    assert events.count("experiment.done") == len(line) - 1
+    assert events.count("experiment.failed") == 1
+    assert events.count("alert") == 1
     assert not Delivery.objects.exclude(state="delivered").exists()

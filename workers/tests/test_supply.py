@@ -28,7 +28,7 @@ def test_the_bill_names_every_locked_wheel_and_script_by_version() -> None:
     missing = [
         part
         for part in locked
-        if not any(f"{part.name.rpartition('/')[2]}@{part.version}" in one for one in addresses)
+        if not any(f"{part.name.rpartition('/')[2]}@{part.version}" in address for address in addresses)
     ]
     assert missing == []
 
@@ -62,8 +62,8 @@ def test_an_advisory_hits_the_versions_of_its_ranges(events: list[dict[str, str]
         "package": {"ecosystem": "PyPI", "name": "Django"},
         "ranges": [{"type": "ECOSYSTEM", "events": events}],
     }
-    found = list(affected([PART], [{"id": "X-1", "summary": "bad", "affected": [entry]}]))
-    assert [str(one) for one in found] == (["django 5.2.3: X-1: bad"] if hit else [])
+    findings = list(affected([PART], [{"id": "X-1", "summary": "bad", "affected": [entry]}]))
+    assert [str(finding) for finding in findings] == (["django 5.2.3: X-1: bad"] if hit else [])
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_an_advisory_of_something_else_hits_nothing(advisory: dict[str, object])
 
 
 def test_a_debian_package_whose_support_is_over_is_named() -> None:
-    found = list(without_support([DEB, PART], LIST, date(2026, 1, 1)))
-    assert [str(one) for one in found] == [
+    findings = list(without_support([DEB, PART], LIST, date(2026, 1, 1)))
+    assert [str(finding) for finding in findings] == [
         "pdns-server 4.7.3-2: Debian's security support is over: no backports"
     ]
     assert list(without_support([DEB], LIST, date(2025, 1, 1))) == []

@@ -39,8 +39,8 @@ def ctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         monkeypatch.setattr("sys.argv", ["labctl", "target", *words])
         with pytest.raises(SystemExit) as ended:
             labctl.main()
-        told = capsys.readouterr()
-        return int(ended.value.code or 0), told.out, told.err
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
 
     return call
 

@@ -46,7 +46,7 @@ def test_revisions_become_a_trend_whose_step_names_its_commit(wanted: RevisionRa
     assert [point.boots for point in page.points] == [4] * 7
     (step,) = page.steps
     assert (step.good.commit, step.bad.commit, step.verdict) == (line[4], line[5], "regression")
-    assert [one.subject for one in step.suspects] == ["change 5"]
+    assert [suspect.subject for suspect in step.suspects] == ["change 5"]
     failed = Experiment.objects.get(pk=experiments[3])
     assert failed.state == "failed"
     # All but the first were built over its objects; their builds from nothing were not needed any more.

@@ -85,27 +85,27 @@ def switch(time: int, left: int, state: int, entered: int) -> bytes:
     return perf.event(left, time, [perf.IN_KERNEL, OPEN, ENTRY], raw)
 
 
-def stacks(found: PerfProfile) -> dict[Stack, int]:
-    return dict(stacks_of(found.tree))
+def stacks(profile: PerfProfile) -> dict[Stack, int]:
+    return dict(stacks_of(profile.tree))
 
 
 def test_a_wait_stands_under_the_caller_of_the_function_that_locks(read: Reader) -> None:
-    found = read([begin(7, 100), end(7, 350)])
-    assert stacks(found) == {("a", "entry_SYSCALL_64", "vfs_open", "down_read"): 250}
-    assert (found.waits, found.samples, found.unended, found.unbegun) == (1, 250, 0, 0)
+    profile = read([begin(7, 100), end(7, 350)])
+    assert stacks(profile) == {("a", "entry_SYSCALL_64", "vfs_open", "down_read"): 250}
+    assert (profile.waits, profile.samples, profile.unended, profile.unbegun) == (1, 250, 0, 0)
 
 
 def test_waits_are_paired_by_thread_and_lock(read: Reader) -> None:
-    found = read(
+    profile = read(
         [begin(7, 100), begin(8, 110), begin(7, 120, OTHER), end(8, 200), end(7, 130, OTHER), end(7, 400)]
     )
-    assert {stack[0]: ns for stack, ns in stacks(found).items()} == {"a": 300 + 10, "b": 90}
-    assert found.waits == 3
+    assert {stack[0]: ns for stack, ns in stacks(profile).items()} == {"a": 300 + 10, "b": 90}
+    assert profile.waits == 3
 
 
 def test_a_mutex_that_spins_and_then_sleeps_is_one_wait_from_its_first_begin(read: Reader) -> None:
-    found = read([begin(7, 100), begin(7, 150), end(7, 400), end(7, 500)])
-    assert (found.samples, found.waits, found.unbegun) == (300, 1, 1)
+    profile = read([begin(7, 100), begin(7, 150), end(7, 400), end(7, 500)])
+    assert (profile.samples, profile.waits, profile.unbegun) == (300, 1, 1)
 
 
 def test_events_of_two_cpus_are_taken_in_the_order_of_time(read: Reader) -> None:
@@ -114,32 +114,38 @@ def test_events_of_two_cpus_are_taken_in_the_order_of_time(read: Reader) -> None
 
 def test_no_wait_reaches_from_one_timed_interval_into_the_next(read: Reader) -> None:
     events = [begin(7, 100), end(7, 2_100), begin(7, 2_200), end(7, 2_500), begin(7, 2_900)]
-    found = read(events, windows=((0, 1e-6), (2e-6, 3e-6)))
-    assert (found.samples, found.waits, found.unended, found.unbegun) == (300, 1, 2, 1)
+    profile = read(events, windows=((0, 1e-6), (2e-6, 3e-6)))
+    assert (profile.samples, profile.waits, profile.unended, profile.unbegun) == (300, 1, 2, 1)
 
 
 def test_a_wait_across_lost_events_is_not_guessed(read: Reader) -> None:
-    found = read([begin(7, 100), perf.lost(3, 200), end(7, 300), begin(7, 400), end(7, 450)])
-    assert (found.samples, found.waits, found.lost, found.unended, found.unbegun) == (50, 1, 3, 1, 1)
+    profile = read([begin(7, 100), perf.lost(3, 200), end(7, 300), begin(7, 400), end(7, 450)])
+    assert (profile.samples, profile.waits, profile.lost, profile.unended, profile.unbegun) == (
+        50,
+        1,
+        3,
+        1,
+        1,
+    )
 
 
 def test_no_contention_at_all_is_an_answer(read: Reader) -> None:
-    found = read([])
-    assert (found.samples, found.waits, len(found.tree)) == (0, 0, 1)
+    profile = read([])
+    assert (profile.samples, profile.waits, len(profile.tree)) == (0, 0, 1)
 
 
 def test_a_thread_is_off_its_cpu_from_when_it_sleeps_to_when_it_runs_again(read: Reader) -> None:
-    found = read(
+    profile = read(
         [switch(100, 7, 1, 8), switch(300, 8, 0, 7), switch(900, 7, 2, 0), switch(950, 0, 0, 8)], "off-cpu"
     )
     # 8 was put off while it wanted to run: that is no wait; 7 still sleeps at the end.
-    assert stacks(found) == {("a", "entry_SYSCALL_64", "vfs_open"): 200}
-    assert (found.waits, found.unended, found.unbegun) == (1, 1, 0)
+    assert stacks(profile) == {("a", "entry_SYSCALL_64", "vfs_open"): 200}
+    assert (profile.waits, profile.unended, profile.unbegun) == (1, 1, 0)
 
 
 def test_the_dead_and_the_preempted_do_not_wait(read: Reader) -> None:
-    found = read([switch(100, 7, 0x10, 8), switch(200, 8, 0x100, 7), switch(300, 7, 0, 8)], "off-cpu")
-    assert found.waits == 0
+    profile = read([switch(100, 7, 0x10, 8), switch(200, 8, 0x100, 7), switch(300, 7, 0, 8)], "off-cpu")
+    assert profile.waits == 0
 
 
 @pytest.mark.parametrize("formats", [[], FORMATS[2:], ["name: contention_begin\n"]])
@@ -176,14 +182,16 @@ def test_a_real_guests_waits_are_those_of_perfs_own_text(
 ) -> None:
     (tmp_path / "perf.data").write_bytes(lzma.decompress((GOLDEN / f"{kind}.data.xz").read_bytes()))
     kernel = ExpectedKernel(GOLDEN / "System.map", "6.1.192-ke3b61b3e121b")
-    found = read_waits(tmp_path / "perf.data", kernel, kind, WINDOWS[kind])
-    assert (found.waits, found.samples, found.unended, found.lost) == (waits, ns, unended, 0)
+    profile = read_waits(tmp_path / "perf.data", kernel, kind, WINDOWS[kind])
+    assert (profile.waits, profile.samples, profile.unended, profile.lost) == (waits, ns, unended, 0)
 
 
 def test_a_real_guest_waited_in_kernfs_for_its_mutex(tmp_path: Path) -> None:
     (tmp_path / "perf.data").write_bytes(lzma.decompress((GOLDEN / "lock.data.xz").read_bytes()))
-    found = read_waits(tmp_path / "perf.data", ExpectedKernel(GOLDEN / "System.map"), "lock", WINDOWS["lock"])
-    assert {stack[-2:] for stack in stacks(found)} == {
+    profile = read_waits(
+        tmp_path / "perf.data", ExpectedKernel(GOLDEN / "System.map"), "lock", WINDOWS["lock"]
+    )
+    assert {stack[-2:] for stack in stacks(profile)} == {
         ("kernfs_fop_open", "__mutex_lock.constprop.0"),
         ("kernfs_unlink_open_file", "__mutex_lock.constprop.0"),
     }

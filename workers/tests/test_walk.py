@@ -48,7 +48,7 @@ def name_of(code: CodeType) -> str:
 
 
 @contextmanager
-def walked(found: dict[str, list[str]]) -> Iterator[None]:
+def walked(functions: dict[str, list[str]]) -> Iterator[None]:
     """Collect by step the functions on the stack where its work is done, each once, in the order of the walk."""
     steps = {end: step for step, ends in ENDS.items() for end in ends}
 
@@ -60,8 +60,10 @@ def walked(found: dict[str, list[str]]) -> Iterator[None]:
         while above is not None:
             stack.insert(0, name_of(above.f_code))
             above = above.f_back
-        known = {name for names in found.values() for name in names}
-        found.setdefault(step, []).extend(name for name in dict.fromkeys(stack) if name and name not in known)
+        known = {name for names in functions.values() for name in names}
+        functions.setdefault(step, []).extend(
+            name for name in dict.fromkeys(stack) if name and name not in known
+        )
 
     sys.setprofile(look)
     try:
@@ -91,6 +93,6 @@ def test_the_walk_from_a_submission_to_a_verdict_on_the_page_stays_short(
             labctl.main()
         page = client.get(f"/experiments/{Experiment.objects.get().pk}/comparison/")
     assert page.status_code == 200
-    names = [f"{step}: {name}" for step, found in steps.items() for name in found]
+    names = [f"{step}: {name}" for step, functions in steps.items() for name in functions]
     assert set(steps) == set(ENDS), names
     assert len(names) <= LONGEST, "\n".join(names)

@@ -25,8 +25,8 @@ def test_a_block_goes_the_way_of_its_first_boot_and_one_that_could_not_is_taken_
         asked.append(request.way)
         refuses = asked.count("kexec") == 1 and request.way == "kexec"
         way: Way = "power" if len(asked) == 1 or refuses else request.way or "kexec"
-        told = {"way_of_block": request.way} if request.way else {}
-        return replace(opens(1000.0), host={"way": way, **told})
+        extra = {"way_of_block": request.way} if request.way else {}
+        return replace(opens(1000.0), host={"way": way, **extra})
 
     fake_lab.scripts[""] = script_for
     fake_lab.run(fake_lab.spec({}, measure={"boots": 2, "iterations": 2, "warmup": 1}))

@@ -64,7 +64,7 @@ def test_what_is_queued_is_built_booted_and_compared(
         work.work(StopsWhen(over(queued)))
     assert Experiment.objects.get(pk=queued.pk).state == "done"
     assert Run.objects.filter(state="done").count() == 6
-    said = [one.getMessage() for one in caplog.records if one.name == "workers.loop"]
+    said = [record.getMessage() for record in caplog.records if record.name == "workers.loop"]
     assert any(line.startswith("build ") and line.endswith(": built") for line in said)
     assert sum(": finished" in line for line in said) == 6
     assert said[-1].endswith(f"; experiment {queued.pk} is done")
@@ -82,7 +82,7 @@ def test_every_kernel_is_built_before_the_first_boot(fake_lab: FakeLab) -> None:
     fake_lab.scripts[""] = fake_lab.scripts["p"] = script
     work.work(StopsWhen(over(experiment)))
     assert states
-    assert all(found == {"built"} for found in states)
+    assert all(snapshot == {"built"} for snapshot in states)
 
 
 def test_what_a_dead_process_had_claimed_is_taken_up(queued: Experiment) -> None:

@@ -76,15 +76,16 @@ class Client:
 
     def ended(self, number: int) -> dict[str, Any]:
         """Return an experiment once it is over."""
-        found: dict[str, Any] = self._once(
+        row: dict[str, Any] = self._once(
             lambda: self.ask(f"experiments/{number}/"), lambda experiment: experiment["exit_code"] is not None
         )
-        return found
+        return row
 
     def boot_on(self, target: str) -> dict[str, Any]:
         """Return the claim of a boot on a target, once there is one."""
         claims = self._once(
-            lambda: [claim for claim in self.ask("claims/") if claim["target"] == target], lambda found: found
+            lambda: [claim for claim in self.ask("claims/") if claim["target"] == target],
+            lambda listed: listed,
         )
         claim: dict[str, Any] = claims[0]
         return claim
@@ -106,10 +107,10 @@ class Client:
 
     def _once(self, look: Callable[[], Any], enough: Callable[[Any], Any]) -> Any:
         deadline = time.monotonic() + DEADLINE_S
-        while not enough(found := look()):
-            assert time.monotonic() < deadline, found
+        while not enough(answer := look()):
+            assert time.monotonic() < deadline, answer
             time.sleep(0.3)
-        return found
+        return answer
 
 
 @dataclass(frozen=True)
@@ -130,8 +131,8 @@ class ThreeHosts:
 
     def runs(self, number: int) -> list[dict[str, Any]]:
         """Return the rows of an experiment's boots."""
-        found: list[dict[str, Any]] = self.ask(RUNS.format(number=number))
-        return found
+        rows: list[dict[str, Any]] = self.ask(RUNS.format(number=number))
+        return rows
 
     @contextmanager
     def client(self, kernel: LiveKernel) -> Iterator[Client]:

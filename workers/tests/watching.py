@@ -33,11 +33,11 @@ class Watch:
             begun = time.monotonic()
             try:
                 answer = asked(trust, url)
-                told = f"{answer.status_code} {answer.text.strip()[:60]}"
+                summary = f"{answer.status_code} {answer.text.strip()[:60]}"
             except httpx.HTTPError as exc:
-                told = repr(exc)
+                summary = repr(exc)
             self.slowest = max(self.slowest, time.monotonic() - begun)
-            self.answers[told] = self.answers.get(told, 0) + 1
+            self.answers[summary] = self.answers.get(summary, 0) + 1
 
 
 @contextmanager

@@ -43,11 +43,11 @@ def test_on_other_clocks_nothing_of_it_is_there(name: str) -> None:
 
 def test_metrics_are_those_of_each_number_of_cpus() -> None:
     params = CATALOG["showgids"].resolve("smoke", {"cpus": [1, 32]}, clock="contention")
-    found = CATALOG["showgids"].metrics_of(params, clock="contention")
-    assert list(found) == [
+    metrics = CATALOG["showgids"].metrics_of(params, clock="contention")
+    assert list(metrics) == [
         "cycles_per_open_1", "cycles_per_open_32", "slowdown_1", "slowdown_32", "waiting_1", "waiting_32",
     ]  # fmt: skip
-    assert [metric.name for metric in found.values() if metric.primary] == [
+    assert [metric.name for metric in metrics.values() if metric.primary] == [
         "cycles_per_open_1",
         "cycles_per_open_32",
     ]
@@ -88,7 +88,7 @@ def line(iteration: int, *, warmup: bool = False, **more: object) -> dict[str, o
 
 def test_only_the_number_of_operations_is_taken() -> None:
     readings = CATALOG["showgids"].read(records(line(0, warmup=True), line(1)), clock="contention")
-    assert [(one.warmup, one.values) for one in readings.iterations] == [
+    assert [(iteration.warmup, iteration.values) for iteration in readings.iterations] == [
         (True, {"operations": 128.0}), (False, {"operations": 128.0}),
     ]  # fmt: skip
     assert readings.line == ""

@@ -29,9 +29,11 @@ def test_records_come_back_whatever_pieces_they_come_in(
     records = [Record(seq, *part) for seq, part in enumerate(parts, 1)]
     stream = b"".join(map(encode_record, records))
     reader = RecordReader()
-    found = [record for at in range(0, len(stream), size) for record in reader.feed(stream[at : at + size])]
+    received = [
+        record for at in range(0, len(stream), size) for record in reader.feed(stream[at : at + size])
+    ]
     reader.finish()
-    assert found == records
+    assert received == records
 
 
 @given(contents.filter(bool), st.data())
@@ -41,12 +43,12 @@ def test_no_flipped_bit_goes_unnoticed(parts: list[tuple[str, str, bytes]], data
     stream[at] ^= 1 << data.draw(st.integers(0, 7))
     reader = RecordReader()
     try:
-        found = reader.feed(bytes(stream))
+        received = reader.feed(bytes(stream))
         reader.finish()
     except RecordCorrupt:
         return
     # Some flips say the same in other words: a hex digit of the checksum in upper case.
-    assert found == [Record(seq, *part) for seq, part in enumerate(parts, 1)]
+    assert received == [Record(seq, *part) for seq, part in enumerate(parts, 1)]
 
 
 def test_a_lost_record_is_named() -> None:

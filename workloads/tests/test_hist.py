@@ -18,9 +18,9 @@ def hist(name: str, path: str) -> str:
 
 
 def test_two_triggers_of_one_event_are_told_apart_by_their_filters() -> None:
-    null, found = parse_hist(hist("stat-walk-verified", "/tmp/returns.hist"))
+    null, nonzero = parse_hist(hist("stat-walk-verified", "/tmp/returns.hist"))
     assert (null.filter[-10:], null.hits) == ("value == 0", 8044)
-    assert (found.filter[-10:], found.hits) == ("value != 0", 0)
+    assert (nonzero.filter[-10:], nonzero.hits) == ("value != 0", 0)
 
 
 def test_the_return_probes_own_frames_are_not_part_of_a_stack() -> None:

@@ -72,16 +72,16 @@ def test_a_workload_without_a_path_to_measure_says_so_in_one_line() -> None:
 
 
 def test_metrics_that_count_are_labelled_and_others_are_gone() -> None:
-    found = CATALOG["stat-walk"].metrics_of({}, clock="instructions")
-    assert set(found) == {"instructions", "instructions_per_stat"}
-    assert {(one.unit, one.better) for one in found.values()} == {("instructions", "lower")}
-    assert all(0 < one.margin <= 0.01 for one in found.values())
-    assert found["instructions"].primary
+    metrics = CATALOG["stat-walk"].metrics_of({}, clock="instructions")
+    assert set(metrics) == {"instructions", "instructions_per_stat"}
+    assert {(metric.unit, metric.better) for metric in metrics.values()} == {("instructions", "lower")}
+    assert all(0 < metric.margin <= 0.01 for metric in metrics.values())
+    assert metrics["instructions"].primary
 
 
 def test_a_metric_of_each_block_is_counted_for_each_block() -> None:
-    found = CATALOG["bh-lookup"].metrics_of({"blocks": ["8Gi"]}, clock="instructions")
-    assert set(found) == {"instructions_per_lookup_8g", "instructions_per_timed_lookup_8g"}
+    metrics = CATALOG["bh-lookup"].metrics_of({"blocks": ["8Gi"]}, clock="instructions")
+    assert set(metrics) == {"instructions_per_lookup_8g", "instructions_per_timed_lookup_8g"}
     values = {
         "ns_per_lookup_8g": 160.5,
         "ns_per_timed_lookup_8g": 320,

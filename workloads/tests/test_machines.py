@@ -36,7 +36,7 @@ def test_a_number_may_be_given_as_a_table_or_as_text_and_becomes_part_of_the_cas
         name, {}
     )
     table = {"base": "two-socket", name: value, **both}
-    text = ", ".join(["two-socket", *(f"{key}={one}" for key, one in table.items() if key != "base")])
+    text = ", ".join(["two-socket", *(f"{key}={number}" for key, number in table.items() if key != "base")])
     case = resolved(table)
     assert resolved(text) == case
     assert f"{name}={value}" in str(case)

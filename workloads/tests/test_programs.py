@@ -129,14 +129,14 @@ def test_perf_is_on_during_timed_iterations_only(
     orders, answers = tmp_path / "ctl", tmp_path / "ack"
     os.mkfifo(orders)
     os.mkfifo(answers)
-    heard: list[str] = []
+    commands: list[str] = []
 
     def listen() -> None:
         # Both ways at once, as perf opens them: a fifo's open() would wait for the other side.
         with os.fdopen(os.open(orders, os.O_RDWR)) as ctl, os.fdopen(os.open(answers, os.O_RDWR), "w") as ack:
             ready.set()
-            while len(heard) < 4:
-                heard.append(ctl.readline().strip())
+            while len(commands) < 4:
+                commands.append(ctl.readline().strip())
                 ack.write("ack\n")
                 ack.flush()
             done.wait(DEADLINE_S)
@@ -154,7 +154,7 @@ def test_perf_is_on_during_timed_iterations_only(
     )
     done.set()
     listener.join(DEADLINE_S)
-    assert heard == ["enable", "disable", "enable", "disable"]
+    assert commands == ["enable", "disable", "enable", "disable"]
 
 
 def test_a_program_that_perf_does_not_listen_to_says_so(programs: dict[str, Path], tree: Path) -> None:

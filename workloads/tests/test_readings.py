@@ -44,7 +44,11 @@ def walked(elapsed: float = 46.118, user: float = 3.77, system: float = 890.90) 
 
 def test_a_stat_walk_gives_warm_up_iterations_and_the_mails_line() -> None:
     readings = read("stat-walk")
-    assert [(one.index, one.warmup) for one in readings.iterations] == [(0, True), (1, False), (2, False)]
+    assert [(reading.index, reading.warmup) for reading in readings.iterations] == [
+        (0, True),
+        (1, False),
+        (2, False),
+    ]
     assert readings.iterations[1].values.keys() == CATALOG["stat-walk"].metrics.keys()
     values = readings.iterations[2].values
     assert values["ns_per_stat"] == pytest.approx(values["elapsed"] * 2 / 4000 * 1e9, rel=1e-6)
@@ -117,9 +121,11 @@ def test_a_verified_run_is_never_timed(name: str, workload: str) -> None:
 def test_showgids_opens_the_mails_own_files() -> None:
     readings = read("showgids")
     assert readings.extras == {"files": 1024, "glob": "/sys/class/infiniband/*/ports/*/gids/*"}
-    for one in readings.iterations:
+    for reading in readings.iterations:
         opens = 2 * 3 * 1024
-        assert one.values["opens_per_second"] == pytest.approx(opens / one.values["elapsed"], rel=1e-6)
+        assert reading.values["opens_per_second"] == pytest.approx(
+            opens / reading.values["elapsed"], rel=1e-6
+        )
 
 
 def test_showgids_says_when_it_opened_other_files() -> None:
@@ -137,8 +143,8 @@ def test_cyclictests_histogram_is_kept_whole() -> None:
 
 
 def test_cyclictests_percentiles_rise_to_the_maximum() -> None:
-    for one in read("cyclictest-bh").iterations:
-        tail = [one.values[name] for name in ("p50", "p99", "p99_9", "p99_99", "max")]
+    for reading in read("cyclictest-bh").iterations:
+        tail = [reading.values[name] for name in ("p50", "p99", "p99_9", "p99_99", "max")]
         assert tail == sorted(tail)
         assert tail[0] > 0
 

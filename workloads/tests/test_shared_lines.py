@@ -48,9 +48,9 @@ class Guest:
 
     def run(self, *, harness: bool = True) -> tuple[str, str]:
         (step,) = (
-            one
-            for one in passes_of(STEP, harness=harness, hz="99", off_cpu=False)
-            if one.name.endswith("c2c")
+            step
+            for step in passes_of(STEP, harness=harness, hz="99", off_cpu=False)
+            if step.name.endswith("c2c")
         )
         argv = [part.replace("/tmp/", f"{self.place}/") for part in step.argv]
         path = f"{self.place / 'bin'}:{os.environ['PATH']}"

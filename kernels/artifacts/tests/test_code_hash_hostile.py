@@ -102,31 +102,31 @@ def test_a_span_of_names_over_something_else_hides_no_difference_from_a_plain_ke
 def test_a_span_of_names_outside_of_rodata_hides_nothing_even_from_its_like(
     link: Callable[..., Path], what: str
 ) -> None:
-    one, two = link("one"), link("two", **{what: 2})
-    begin = symbols(one)["_start" if what == "code" else "data"]
+    original, two = link("one"), link("two", **{what: 2})
+    begin = symbols(original)["_start" if what == "code" else "data"]
     places = {"kallsyms_names": begin, "kallsyms_markers": begin + 8}
-    assert hashed(moved(one, **places)) != hashed(moved(two, **places))
+    assert hashed(moved(original, **places)) != hashed(moved(two, **places))
 
 
 def test_a_span_from_rodata_into_what_follows_hides_nothing(link: Callable[..., Path]) -> None:
-    one, two = link("one"), link("two", data=2)
-    places = {"kallsyms_markers": symbols(one)["data"] + 64}
-    assert hashed(moved(one, **places)) != hashed(moved(two, **places))
+    original, two = link("one"), link("two", data=2)
+    places = {"kallsyms_markers": symbols(original)["data"] + 64}
+    assert hashed(moved(original, **places)) != hashed(moved(two, **places))
 
 
 def test_code_that_no_section_describes_counts(link: Callable[..., Path]) -> None:
-    one, two = link("one"), link("two", code=2)
-    for path in (one, two):
+    original, two = link("one"), link("two", code=2)
+    for path in (original, two):
         data = bytearray(path.read_bytes())
         # No section headers at all: the loader needs none.
         data[40:48], data[60:64] = bytes(8), bytes(4)
         path.write_bytes(data)
-    assert hashed(one) != hashed(two)
+    assert hashed(original) != hashed(two)
 
 
 def test_sections_that_describe_other_bytes_than_are_loaded_do_not_help(link: Callable[..., Path]) -> None:
-    one, two = link("one"), link("two", code=2)
-    honest, data = one.read_bytes(), bytearray(two.read_bytes())
+    original, two = link("one"), link("two", code=2)
+    honest, data = original.read_bytes(), bytearray(two.read_bytes())
     # The section of the code points to a copy of the honest bytes at the end of the file.
     at, size, count = struct.unpack_from("<Q", data, 40)[0], 64, struct.unpack_from("<H", data, 60)[0]
     start = symbols(two)["_start"]
@@ -136,7 +136,7 @@ def test_sections_that_describe_other_bytes_than_are_loaded_do_not_help(link: Ca
             struct.pack_into("<Q", data, header + 24, len(data))
             data += honest[offset : offset + length]
     two.write_bytes(data)
-    assert hashed(one) != hashed(two)
+    assert hashed(original) != hashed(two)
 
 
 def test_a_note_is_kept_but_for_the_build_id() -> None:

@@ -92,7 +92,7 @@ def look_at_all(data: bytes) -> None:
     names = ["inode", "ext_inode", "list", "lock"]
     for layout in btf.layouts(names).values():
         assert len(layout.fields) <= 2000
-        assert all(one.size > 0 and one.path for one in layout.fields)
+        assert all(field.size > 0 and field.path for field in layout.fields)
 
 
 @pytest.mark.process

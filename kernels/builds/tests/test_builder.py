@@ -237,7 +237,7 @@ def test_progress_is_told_with_what_to_expect(builder: Builder, pretend: Pretend
     for factor in (7, 8):
         seen.clear()
         revision = pretend.edited("fs/buffer.c", "block * 3", f"block * {factor}")
-        builder.build(pretend.request(revision), on_progress=lambda *told: seen.append(told))
+        builder.build(pretend.request(revision), on_progress=lambda *counts: seen.append(counts))
     done, expected = seen[-1]
     assert done == expected > 0
     assert seen[1][1] == expected

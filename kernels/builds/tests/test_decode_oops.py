@@ -14,7 +14,7 @@ from kernels.tests.pretend import FAKELINUX, PretendKernel
 pytestmark = pytest.mark.process
 
 
-def told(line: str, decoded: str) -> tuple[str, int]:
+def added_place(line: str, decoded: str) -> tuple[str, int]:
     """The file and line that were added at the end of a line."""
     match = re.fullmatch(r" \(([\w/.-]+):(\d+)\)", decoded.removeprefix(line))
     assert match, decoded
@@ -38,9 +38,9 @@ def test_places_of_an_oops_get_file_and_line(builder: Builder, pretend: PretendK
     ]
     decoded = decode_oops(oops, artifact)
     assert decoded[0] == oops[0]
-    file, number = told(oops[1], decoded[1])
+    file, number = added_place(oops[1], decoded[1])
     assert (file, number in lines_of(file)) == ("fs/inode.c", True)
-    file, number = told(oops[2], decoded[2])
+    file, number = added_place(oops[2], decoded[2])
     assert (file, number in lines_of(file)) == ("fs/buffer.c", True)
     assert decoded[3:] == oops[3:]
 
@@ -58,7 +58,7 @@ def test_places_in_a_module_are_told(builder: Builder, pretend: PretendKernel) -
     modules = (ModuleSource("bh-lookup", {"bh-lookup.c": source}),)
     artifact = builder.build(replace(pretend.request(), modules=modules))
     line = "RIP: 0010:second+0x0/0x10 [bh_lookup]"
-    file, number = told(line, decode_oops([line], artifact)[0])
+    file, number = added_place(line, decode_oops([line], artifact)[0])
     assert (file, number in (7, 8, 9)) == ("bh-lookup/bh-lookup.c", True)
 
 

@@ -95,18 +95,19 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
     return build
 
 
-def same(one: Artifact, other: Artifact) -> bool:
+def same(artifact: Artifact, other: Artifact) -> bool:
     """Return whether two artifacts have the same bytes, debugging information among them."""
     modules = [
-        sorted(path.name for path in (each.vmlinux.parent / "modules").iterdir()) for each in (one, other)
+        sorted(path.name for path in (each.vmlinux.parent / "modules").iterdir())
+        for each in (artifact, other)
     ]
     pairs = [
-        (one.vmlinux, other.vmlinux),
-        (one.boot_vmlinux, other.boot_vmlinux),
-        (one.system_map, other.system_map),
+        (artifact.vmlinux, other.vmlinux),
+        (artifact.boot_vmlinux, other.boot_vmlinux),
+        (artifact.system_map, other.system_map),
     ]
     pairs += [
-        (one.vmlinux.parent / "modules" / name, other.vmlinux.parent / "modules" / name)
+        (artifact.vmlinux.parent / "modules" / name, other.vmlinux.parent / "modules" / name)
         for name in modules[0]
     ]
     return modules[0] == modules[1] and all(a.read_bytes() == b.read_bytes() for a, b in pairs)

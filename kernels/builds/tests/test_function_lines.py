@@ -60,13 +60,13 @@ def artifact(tmp_path: Path) -> Artifact:
 
 
 def test_a_function_is_where_its_code_begins_and_not_what_is_inlined_there(artifact: Artifact) -> None:
-    found = function_lines(
+    places = function_lines(
         ["link_walk", "first", "nobody", "[unknown]", "a b", "start [no_module]"], artifact
     )
-    file, _, line = found.pop("link_walk").partition(":")
+    file, _, line = places.pop("link_walk").partition(":")
     # gcc may count from the name or from the brace.
     assert (file, int(line) in (6, 7, 8)) == ("fs/walk.c", True)
-    assert found == {"first": "fs/walk.c:16"}
+    assert places == {"first": "fs/walk.c:16"}
 
 
 def test_functions_of_one_name_in_two_files_are_left_out(artifact: Artifact) -> None:
@@ -114,11 +114,11 @@ def test_a_builds_kernel_and_its_modules_have_the_lines_of_their_functions(
     source = b"int first(void)\n{\n\treturn 1;\n}\n\nint second(int a)\n{\n\treturn a * 5;\n}\n"
     modules = (ModuleSource("bh-lookup", {"bh-lookup.c": source}),)
     artifact = builder.build(replace(pretend.request(), modules=modules))
-    found = function_lines(["find_inode_fast", "second [bh_lookup]", "second"], artifact)
+    places = function_lines(["find_inode_fast", "second [bh_lookup]", "second"], artifact)
     lines = (FAKELINUX / "fs" / "inode.c").read_text().splitlines()
-    file, _, line = found["find_inode_fast"].partition(":")
+    file, _, line = places["find_inode_fast"].partition(":")
     begins = next(number for number, text in enumerate(lines, 1) if "*find_inode_fast(" in text)
     # A loop's first instruction may be the function's.
     assert (file, begins <= int(line) <= begins + 5) == ("fs/inode.c", True)
-    assert found.keys() == {"find_inode_fast", "second [bh_lookup]"}
-    assert found["second [bh_lookup]"] in {f"bh-lookup/bh-lookup.c:{line}" for line in (6, 7, 8)}
+    assert places.keys() == {"find_inode_fast", "second [bh_lookup]"}
+    assert places["second [bh_lookup]"] in {f"bh-lookup/bh-lookup.c:{line}" for line in (6, 7, 8)}

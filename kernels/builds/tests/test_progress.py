@@ -78,7 +78,7 @@ def test_the_steps_of_the_last_build_are_expected_of_the_next(tmp_path: Path) ->
     seen: list[tuple[int, int]] = []
     for again in (3, 40):
         seen.clear()
-        progress = BuildProgress(tmp_path, lambda line: None, lambda *told: seen.append(told))
+        progress = BuildProgress(tmp_path, lambda line: None, lambda *counts: seen.append(counts))
         with progress.building(tmp_path / "log", "layer", guess=50, counted=again):
             progress.tick()
             for _ in range(again + 7):
@@ -90,7 +90,7 @@ def test_the_steps_of_the_last_build_are_expected_of_the_next(tmp_path: Path) ->
 
 def test_the_base_that_a_variant_lacks_is_part_of_its_progress(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    progress = BuildProgress(tmp_path / "m", lambda line: None, lambda *told: seen.append(told))
+    progress = BuildProgress(tmp_path / "m", lambda line: None, lambda *counts: seen.append(counts))
     progress.ahead = 10
     with progress.building(tmp_path / "log", "cold", guess=30):
         for _ in range(30):

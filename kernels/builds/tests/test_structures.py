@@ -79,15 +79,15 @@ def kernel(tmp_path: Path) -> Kernel:
 @pytest.mark.process
 def test_a_build_tells_the_fields_of_its_caches_and_what_its_pointers_point_to(kernel: Kernel) -> None:
     before = sorted(str(path) for path in kernel.objects.rglob("*"))
-    found = kernel.find()
-    assert found
-    assert found.caches == {"inode": Cache(struct="inode", is_exact=True, file="fs/inode.o")}
-    assert found.structs["inode"].fields == (
+    structures = kernel.find()
+    assert structures
+    assert structures.caches == {"inode": Cache(struct="inode", is_exact=True, file="fs/inode.o")}
+    assert structures.structs["inode"].fields == (
         StructField(0, 8, "i_state", "inode"),
         StructField(8, 4, "i_lock", "inode"),
         StructField(16, 8, "i_lru", "inode"),
     )
-    assert (found.pointers, found.variables) == ({"the_root": "root"}, {"own": "root"})
+    assert (structures.pointers, structures.variables) == ({"the_root": "root"}, {"own": "root"})
     assert sorted(str(path) for path in kernel.objects.rglob("*")) == before, (
         "nothing is written among the objects"
     )
@@ -104,12 +104,12 @@ def test_a_variant_compiles_again_only_what_its_build_compiled(kernel: Kernel) -
     again = INODE.replace("int rwsem", "int rwsem, iattr_rwsem").replace("(inode, 0)", "(root, 0)")
     kernel.add("inode", again, upper)
     kernel.progress.lines.clear()
-    found = kernel.find(upper)
-    assert found
+    structures = kernel.find(upper)
+    assert structures
     assert len(kernel.progress.lines) == 1, "one run, of the variant's own file"
-    assert found.caches.keys() == {"root"}
-    assert found.structs["root"].size == 16
-    assert found.structs["root"].field_at(12) == StructField(12, 4, "iattr_rwsem", "root")
+    assert structures.caches.keys() == {"root"}
+    assert structures.structs["root"].size == 16
+    assert structures.structs["root"].field_at(12) == StructField(12, 4, "iattr_rwsem", "root")
     base = kernel.layers.structures("base")
     assert base is not None
     assert base.structs["root"].field_at(12) is None
@@ -129,9 +129,9 @@ def test_a_variant_compiles_again_only_what_its_build_compiled(kernel: Kernel) -
 )
 def test_a_command_of_any_kind_costs_only_names(kernel: Kernel, command: str) -> None:
     kernel.add("inode", INODE, command=command)
-    found = kernel.find()
-    assert found
-    assert found.caches == {}
+    structures = kernel.find()
+    assert structures
+    assert structures.caches == {}
     assert (kernel.objects / "fs/.inode.o.cmd").is_file()
 
 
@@ -205,5 +205,5 @@ def test_an_artifact_has_the_structures_of_its_caches(
     structures = read_structures(artifact.structures)
     assert structures is not None
     assert structures.caches["inode"].file == "fs/inode.o"
-    assert [one.path for one in structures.structs["inode"].fields] == ["i_ino", "i_next"]
+    assert [struct_field.path for struct_field in structures.structs["inode"].fields] == ["i_ino", "i_next"]
     assert builder.artifacts.verify(artifact.key) == artifact

@@ -67,14 +67,14 @@ def test_the_definition_nearest_to_being_met_is_told(tmp_path: Path) -> None:
 
 def test_a_rival_in_a_choice_is_named(tmp_path: Path) -> None:
     text = 'choice\n\tprompt "c"\nconfig SLUB\n\tbool "u"\nconfig SLAB\n\tbool "a"\nendchoice\n'
-    told = why(write(tmp_path, Kconfig=text), "CONFIG_SLAB=y", {"SLUB": "y"})
-    assert told.endswith('it is one of a choice in which SLUB is set; add "# CONFIG_SLUB is not set"')
+    reason = why(write(tmp_path, Kconfig=text), "CONFIG_SLAB=y", {"SLUB": "y"})
+    assert reason.endswith('it is one of a choice in which SLUB is set; add "# CONFIG_SLUB is not set"')
 
 
 def test_what_selects_a_symbol_is_named(tmp_path: Path) -> None:
     text = "config LIB\n\tbool\nconfig A\n\tselect LIB if B\nconfig C\n\tselect LIB\nconfig D\n\tselect LIB\n"
-    told = why(write(tmp_path, Kconfig=text), "# CONFIG_LIB is not set", {"LIB": "y", "A": "y", "C": "y"})
-    assert told.endswith("came out as y: CONFIG_C selects it")
+    reason = why(write(tmp_path, Kconfig=text), "# CONFIG_LIB is not set", {"LIB": "y", "A": "y", "C": "y"})
+    assert reason.endswith("came out as y: CONFIG_C selects it")
 
 
 def test_a_prompt_that_is_closed_names_what_opens_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ def diff(*hunks: str, path: str = "fs/a.c") -> str:
 
 
 def names(text: str) -> list[str]:
-    return [one.name for one in touched_functions(text)]
+    return [function.name for function in touched_functions(text)]
 
 
 def test_a_changed_line_belongs_to_the_function_in_the_hunks_header() -> None:
@@ -43,13 +43,13 @@ def test_a_new_and_a_removed_function_are_touched() -> None:
 
 def test_a_function_changed_in_two_hunks_is_named_once() -> None:
     hunk = "@@ -{0},1 +{0},2 @@ int twice(void)\n \ta();\n+\tb();\n"
-    (found,) = touched_functions(diff(hunk.format(10), hunk.format(30)))
-    assert found.name == "twice"
-    assert [one.splitlines()[0] for one in found.hunks] == [
+    (function,) = touched_functions(diff(hunk.format(10), hunk.format(30)))
+    assert function.name == "twice"
+    assert [text.splitlines()[0] for text in function.hunks] == [
         "@@ -10,1 +10,2 @@ int twice(void)",
         "@@ -30,1 +30,2 @@ int twice(void)",
     ]
-    assert found.hunks[0].endswith(" \ta();\n+\tb();")
+    assert function.hunks[0].endswith(" \ta();\n+\tb();")
 
 
 def test_a_system_call_is_named_as_its_symbol() -> None:

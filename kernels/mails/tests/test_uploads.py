@@ -74,11 +74,11 @@ def test_plain_diffs_are_joined_as_letters_named_after_their_files() -> None:
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, **fields: object) -> tarfile.TarInfo:
-    found = tarfile.TarInfo(name)
-    found.type = kind
+    header = tarfile.TarInfo(name)
+    header.type = kind
     for key, value in fields.items():
-        setattr(found, key, value)
-    return found
+        setattr(header, key, value)
+    return header
 
 
 @pytest.mark.parametrize(

@@ -188,8 +188,8 @@ def test_an_address_that_is_not_plainly_public_is_refused(location: str, said: s
 
 def test_git_is_held_to_the_address_that_was_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(address, "_addresses", lambda host, port: ["93.184.216.34"])
-    found = public_address("https://example.org/linux.git")
-    assert found.settings["http.curloptResolve"] == "example.org:443:93.184.216.34"
+    remote = public_address("https://example.org/linux.git")
+    assert remote.settings["http.curloptResolve"] == "example.org:443:93.184.216.34"
     assert public_address("git://example.org/linux.git").source == "git://93.184.216.34:9418/linux.git"
 
 
@@ -206,8 +206,8 @@ def test_a_site_may_allow_closed_networks() -> None:
 @pytest.mark.process
 def test_a_branch_is_fetched_over_http(fork: Fork, tree: SourceTree) -> None:
     with served(fork.path.parent) as root:
-        found = public_address(f"{root}/fork/.git", private=True)
-        branch = Branch(found, "work")
+        remote = public_address(f"{root}/fork/.git", private=True)
+        branch = Branch(remote, "work")
         assert titles(branch, tree, "v1") == ["fs: first", "fs: second"]
         with pytest.raises(UnknownTree, match="there is no git repository at"):
             titles(Branch(own_address(f"{root}/nothing.git"), "work"), tree, "v1")

@@ -29,7 +29,7 @@ try_git("ls-remote", sys.argv[1], environment={"GIT_ALLOW_PROTOCOL": "http"}, de
 
 def family(mark: str) -> list[int]:
     """Every process whose command line holds the mark."""
-    found = []
+    pids = []
     for path in Path("/proc").iterdir():
         if path.name.isdecimal() and int(path.name) != os.getpid():
             try:
@@ -38,8 +38,8 @@ def family(mark: str) -> list[int]:
             except OSError:
                 continue
             if mark.encode() in line and state != "Z":
-                found.append(int(path.name))
-    return found
+                pids.append(int(path.name))
+    return pids
 
 
 def await_that(is_so: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -179,9 +179,9 @@ def test_an_alternative_of_which_nothing_fits_is_told_apart_from_the_rest() -> N
 
 
 def test_diffs_for_different_places_with_text_between_them_are_one_patch() -> None:
-    one = damage_one("lib/pool.c", AFTER["lib/pool.c"])
+    first = damage_one("lib/pool.c", AFTER["lib/pool.c"])
     two = damage_one("lib/pool.h", AFTER["lib/pool.h"])
-    intake = take_in(f"{one}\n\nand the header:\n\n{two}".encode(), reader(BEFORE))
+    intake = take_in(f"{first}\n\nand the header:\n\n{two}".encode(), reader(BEFORE))
     assert intake.alternatives == ()
     assert intake.series.patches[0].files == ("lib/pool.c", "lib/pool.h")
 

@@ -65,9 +65,9 @@ def test_a_build_that_fills_the_disk_is_stopped_for_it(
     assert seen.ended.stopped == "quota"
     with pytest.raises(
         BuildTooLarge, match=r"the build filled more than 0\.0625 GiB .*, or made more than 3000 files"
-    ) as told:
+    ) as raised:
         refuse_lacks(seen.ended, seen.lines, limits, what="the build", home=tmp_path)
-    assert (told.value.blame, told.value.retry) == ("submission", False)
+    assert (raised.value.blame, raised.value.retry) == ("submission", False)
     assert gone("^sleep 4714")
 
 

@@ -40,7 +40,9 @@ def children(pid: int) -> list[int]:
     # Listing the threads of a process that ends just then fails too, not only reading of them.
     with suppress(FileNotFoundError, ProcessLookupError):
         return [
-            int(one) for task in Path(f"/proc/{pid}/task").glob("*/children") for one in read(task).split()
+            int(child)
+            for task in Path(f"/proc/{pid}/task").glob("*/children")
+            for child in read(task).split()
         ]
     return []
 

@@ -244,11 +244,11 @@ def test_layers_of_others_are_not_reached(place: SandboxPlace, tmp_path: Path) -
     other.mkdir()
     (other / "secret.o").write_text("secret of another variant")
     other.chmod(0o777)
-    found = attempt(
+    seen = attempt(
         place,
         "find / -xdev -name secret.o 2>/dev/null; find /mnt /build /tmp /proc/1/root -name secret.o 2>/dev/null; echo end",
     )
-    assert found.lines == ["end"]
+    assert seen.lines == ["end"]
 
 
 def test_a_lower_layer_stays_as_it_was_whatever_is_done_to_its_files(tmp_path: Path) -> None:

@@ -98,8 +98,8 @@ WORK = {
 
 
 def number(name: str) -> int:
-    found: Any = pyseccomp.resolve_syscall(NATIVE, name)
-    return int(found)
+    resolved: Any = pyseccomp.resolve_syscall(NATIVE, name)
+    return int(resolved)
 
 
 def every_call() -> list[str]:
@@ -136,12 +136,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     program.chmod(0o755)
     lines: list[str] = []
     run(["/build/linux/calls", *every_call()], place, ENVIRONMENT, LIMITS, on_line=lines.append)
-    told = {}
+    results = {}
     for line in lines:
         name, answer, signal = line.split()
         text = errno.errorcode.get(int(answer), "") if answer.isdecimal() else answer
-        told[name] = f"signal {signal}" if signal != "0" else text
-    return told
+        results[name] = f"signal {signal}" if signal != "0" else text
+    return results
 
 
 def names(prefix: str) -> list[str]:

@@ -34,11 +34,11 @@ def tree(tmp_path: Path) -> SourceTree:
 
 
 def test_a_line_has_its_commits_in_order_with_their_places(tree: SourceTree) -> None:
-    found = line(tree, resolve(tree, "one"), resolve(tree, "main"))
-    assert [one.subject for one in found] == ["two", r"three \x1b[31m", "four", "merged"]
-    assert [one.position for one in found] == [1, 2, 3, 4]
-    assert found[0].author == "Ann <ann@example.org>"
-    assert logged(tree, found[2].commit) == found[2]
+    commits = line(tree, resolve(tree, "one"), resolve(tree, "main"))
+    assert [commit.subject for commit in commits] == ["two", r"three \x1b[31m", "four", "merged"]
+    assert [commit.position for commit in commits] == [1, 2, 3, 4]
+    assert commits[0].author == "Ann <ann@example.org>"
+    assert logged(tree, commits[2].commit) == commits[2]
     assert logged(tree, resolve(tree, "one").commit).position == 0
 
 

@@ -317,16 +317,16 @@ def _noise(place: Path) -> bool:
 def test_what_the_other_side_counts_is_not_taken_for_our_own_count(
     told: bytes, wanted: list[tuple[str, float]]
 ) -> None:
-    heard: list[tuple[str, float]] = []
-    _tell(lambda stage, done: heard.append((stage, done)), told)
-    assert heard == wanted
+    reported: list[tuple[str, float]] = []
+    _tell(lambda stage, done: reported.append((stage, done)), told)
+    assert reported == wanted
 
 
 def test_a_refusal_is_told_without_counts_and_moved_branches() -> None:
-    told = (
+    output = (
         b"remote: Enumerating objects: 9, done.\nremote: Counting objects:  10% (1/10)\r"
         b"Receiving objects:   7% (7/100), 1.2 MiB | 3 MiB/s   \rerror: RPC failed\nFrom https://x.example/y\n"
         b" * [new branch]      a          -> a\n ! [rejected]        b          -> b\nfatal: early EOF\n"
     )
-    lines = _plain(told, own_address("https://x.example/y")).splitlines()
+    lines = _plain(output, own_address("https://x.example/y")).splitlines()
     assert [line.split()[0] for line in lines] == ["error:", "!", "fatal:"]

@@ -66,15 +66,17 @@ class TestArchive:
         assert (tmp_path / "out" / LINK).readlink() == Path("../arch/x86")
 
     def test_a_second_import_does_nothing(self, tree: SourceTree, trees: Path) -> None:
-        told: list[float] = []
-        assert import_archive("fake-6.1", trees / "a.tar", trees / "trees", on_progress=told.append) == tree
-        assert told == []
+        reported: list[float] = []
+        assert (
+            import_archive("fake-6.1", trees / "a.tar", trees / "trees", on_progress=reported.append) == tree
+        )
+        assert reported == []
 
     def test_progress_rises_to_one(self, tmp_path: Path) -> None:
-        told: list[float] = []
-        import_archive("t", make_archive(tmp_path / "a.tar"), tmp_path, on_progress=told.append)
-        assert told == sorted(told)
-        assert told[-1] == 1.0
+        reported: list[float] = []
+        import_archive("t", make_archive(tmp_path / "a.tar"), tmp_path, on_progress=reported.append)
+        assert reported == sorted(reported)
+        assert reported[-1] == 1.0
 
     def test_an_archive_that_changed_is_imported_beside_the_old_one(self, tmp_path: Path) -> None:
         import_archive("fake-6.1", make_archive(tmp_path / "a.tar"), tmp_path / "trees")

@@ -69,17 +69,17 @@ class TestGit:
     def test_a_clone_tells_how_much_of_it_is_done_and_a_fetch_of_nothing_tells_nothing(
         self, upstream: Path, tmp_path: Path
     ) -> None:
-        told: list[tuple[str, float]] = []
+        reported: list[tuple[str, float]] = []
 
         def tell(stage: str, done: float) -> None:
-            told.append((stage, done))
+            reported.append((stage, done))
 
         open_git("mine", own_address(str(upstream)), tmp_path / "trees", on_progress=tell)
-        assert told[-1][1] == 1.0
-        assert {stage for stage, _ in told} <= {"receiving objects", "resolving deltas"}
-        amount = len(told)
+        assert reported[-1][1] == 1.0
+        assert {stage for stage, _ in reported} <= {"receiving objects", "resolving deltas"}
+        amount = len(reported)
         open_git("mine", own_address(str(upstream)), tmp_path / "trees", on_progress=tell)
-        assert len(told) == amount
+        assert len(reported) == amount
 
     def test_a_second_call_brings_what_is_new_and_drops_what_is_gone(
         self, upstream: Path, tmp_path: Path
@@ -284,8 +284,8 @@ class TestChanges:
 
     def test_modes_and_blobs_are_told(self, tmp_path: Path) -> None:
         tree, first, second = self.variant(tmp_path, {"fs/inode.c": b"new\n", "fs/dir.c": None})
-        told = {file.path: (file.mode, file.deleted) for file in changed_files(tree, first, second)}
-        assert told == {"fs/inode.c": ("100644", False), "fs/dir.c": ("", True)}
+        changes = {file.path: (file.mode, file.deleted) for file in changed_files(tree, first, second)}
+        assert changes == {"fs/inode.c": ("100644", False), "fs/dir.c": ("", True)}
 
 
 def test_what_git_is_given_cannot_be_a_users_configuration(

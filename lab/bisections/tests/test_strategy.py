@@ -24,8 +24,8 @@ def bisected(
 @pytest.mark.parametrize("last", range(1, 34))
 def test_every_culprit_is_found_in_as_few_comparisons_as_possible(last: int) -> None:
     for culprit in range(1, last + 1):
-        found, answers = bisected(last, lambda n, culprit=culprit: B if n >= culprit else G)  # type: ignore[misc]
-        assert found == StepFound(culprit - 1, culprit)
+        step, answers = bisected(last, lambda n, culprit=culprit: B if n >= culprit else G)  # type: ignore[misc]
+        assert step == StepFound(culprit - 1, culprit)
         assert len(answers) <= 1 + (last - 1).bit_length()
 
 
@@ -34,13 +34,13 @@ def test_with_every_set_of_untold_revisions_the_suspects_hold_the_culprit_and_no
     for culprit, skips in product(range(1, last + 1), product((False, True), repeat=last - 1)):
         untold = {number for number, skip in enumerate(skips, 1) if skip}
         truth = {n: U if n in untold else B if n >= culprit else G for n in range(1, last + 1)}
-        found, _ = bisected(last, truth.__getitem__)
-        assert isinstance(found, StepFound)
-        assert culprit in found.suspects
+        step, _ = bisected(last, truth.__getitem__)
+        assert isinstance(step, StepFound)
+        assert culprit in step.suspects
         # As narrow as the data allow: everything between its ends could not be told.
-        assert set(found.suspects[:-1]) <= untold
-        assert truth[found.bad] is B
-        assert found.good == 0 or truth[found.good] is G
+        assert set(step.suspects[:-1]) <= untold
+        assert truth[step.bad] is B
+        assert step.good == 0 or truth[step.good] is G
 
 
 @pytest.mark.parametrize(("answer", "told"), [(G, True), (U, False)])

@@ -69,11 +69,13 @@ def any_facts(draw: st.DrawFn) -> Facts:
     )
     cases = []
     for number in range(draw(st.integers(0, 3))):
-        measured = {one.name: draw(points(clock=clock)) for one in kernels if draw(st.integers(0, 4))}
+        measured = {kernel.name: draw(points(clock=clock)) for kernel in kernels if draw(st.integers(0, 4))}
         control = draw(st.just(()) | points(clock=clock))
         failed = tuple(
-            FailedBoots(one.name, draw(st.integers(1, 9)), draw(st.sampled_from(("panicked", "lost", "x"))))
-            for one in kernels
+            FailedBoots(
+                kernel.name, draw(st.integers(1, 9)), draw(st.sampled_from(("panicked", "lost", "x")))
+            )
+            for kernel in kernels
             if not draw(st.integers(0, 3))
         )
         together = (Together("p", "q"),) if draw(st.booleans()) else ()
@@ -109,7 +111,9 @@ def every_text(conclusion: ExperimentConclusion) -> list[str]:
 
 
 def all_points(facts: Facts) -> list[MetricFact]:
-    return [one for case in facts.cases for group in (*case.points.values(), case.control) for one in group]
+    return [
+        point for case in facts.cases for group in (*case.points.values(), case.control) for point in group
+    ]
 
 
 def is_one_short_paragraph_that_begins_with_its_headline(conclusion: ExperimentConclusion) -> None:
@@ -117,28 +121,28 @@ def is_one_short_paragraph_that_begins_with_its_headline(conclusion: ExperimentC
     assert 0 < len(conclusion.headline) <= HEADLINE
     assert len(conclusion.text) <= PARAGRAPH
     assert conclusion.next.text in conclusion.text
-    for told in every_text(conclusion):
-        assert "\n" not in told
-        assert "  " not in told
-        assert told == told.strip()
+    for text in every_text(conclusion):
+        assert "\n" not in text
+        assert "  " not in text
+        assert text == text.strip()
 
 
 def claims_no_direction_without_a_verdict_that_has_it(facts: Facts, conclusion: ExperimentConclusion) -> None:
-    candidates = [one for case in facts.cases for points in case.points.values() for one in points]
-    verdicts = {one.verdict for one in candidates}
-    for told in every_text(conclusion):
-        told = told.replace("may be better or worse", "")
+    candidates = [point for case in facts.cases for points in case.points.values() for point in points]
+    verdicts = {candidate.verdict for candidate in candidates}
+    for text in every_text(conclusion):
+        text = text.replace("may be better or worse", "")
         for word, verdict in (("worse", "regression"), ("better", "improvement")):
-            assert verdict in verdicts or word not in told
-            assert verdict in verdicts or verdict not in told.lower()
+            assert verdict in verdicts or word not in text
+            assert verdict in verdicts or verdict not in text.lower()
 
 
 def calls_each_kernel_and_case_only_by_its_own_verdicts(conclusion: ExperimentConclusion) -> None:
-    for one in conclusion.outcomes:
-        own = {point.verdict for point in one.case.points.get(one.kernel.name, ())}
-        assert one.word not in CHANGES or one.word in own
-        assert one.word != "mixed" or set(CHANGES) <= own
-        assert one.word != "unchanged" or own == {"unchanged"}
+    for outcome in conclusion.outcomes:
+        own = {point.verdict for point in outcome.case.points.get(outcome.kernel.name, ())}
+        assert outcome.word not in CHANGES or outcome.word in own
+        assert outcome.word != "mixed" or set(CHANGES) <= own
+        assert outcome.word != "unchanged" or own == {"unchanged"}
 
 
 def has_no_number_but_those_of_its_facts(facts: Facts, conclusion: ExperimentConclusion) -> None:
@@ -155,13 +159,13 @@ def has_no_number_but_those_of_its_facts(facts: Facts, conclusion: ExperimentCon
     if facts.locks and facts.locks.share is not None:
         known.add(percent(100 * facts.locks.share).lstrip("+"))
     counts = [facts.boots_asked, facts.boots_open, facts.boots_lost]
-    counts += [one.boots for case in facts.cases for one in (*case.failed, case.base) if one]
+    counts += [failure.boots for case in facts.cases for failure in (*case.failed, case.base) if failure]
     counts += range(max(len(conclusion.outcomes), len(facts.kernels)) + 1)
     known |= {f"{count:,}" for count in counts}
-    for told in every_text(conclusion):
-        told = re.sub(r"\(?([+-]\S+) to (\S+)\)", r" \1 \2 ", told)
-        for number in _NUMBER.findall(told):
-            assert number.rstrip(",") in known or number.rstrip(",").lstrip("+-") in known, (number, told)
+    for text in every_text(conclusion):
+        text = re.sub(r"\(?([+-]\S+) to (\S+)\)", r" \1 \2 ", text)
+        for number in _NUMBER.findall(text):
+            assert number.rstrip(",") in known or number.rstrip(",").lstrip("+-") in known, (number, text)
 
 
 def asks_for_boots_only_with_a_number_that_is_needed(facts: Facts, conclusion: ExperimentConclusion) -> None:

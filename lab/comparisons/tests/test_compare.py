@@ -49,14 +49,14 @@ def the(metric: str = "ns_per_open") -> Comparison:
 
 def test_boots_are_paired_within_their_block() -> None:
     measured([100, 200, 400, 800, 1600], [110.3, 219.5, 441, 879, 1763])
-    found = the()
-    assert (found.verdict, found.boots) == ("regression", 5)
-    assert found.ratio == pytest.approx(1.1, rel=0.005)
-    assert found.low == pytest.approx(1.1, rel=0.01)
-    assert found.p_value == found.q_value
-    assert (found.base_median, found.median) == (400, 441)
-    assert (found.unit, found.better, found.margin) == ("ns", "lower", 0.02)
-    assert "5 randomised blocks" in found.method
+    comparison = the()
+    assert (comparison.verdict, comparison.boots) == ("regression", 5)
+    assert comparison.ratio == pytest.approx(1.1, rel=0.005)
+    assert comparison.low == pytest.approx(1.1, rel=0.01)
+    assert comparison.p_value == comparison.q_value
+    assert (comparison.base_median, comparison.median) == (400, 441)
+    assert (comparison.unit, comparison.better, comparison.margin) == ("ns", "lower", 0.02)
+    assert "5 randomised blocks" in comparison.method
 
 
 def test_a_boot_that_panicked_takes_only_its_own_pair_out() -> None:
@@ -66,10 +66,10 @@ def test_a_boot_that_panicked_takes_only_its_own_pair_out() -> None:
 
 def test_one_block_is_inconclusive_with_the_number_needed() -> None:
     measured([100, None], [50, 50])
-    found = the()
-    assert (found.verdict, found.boots) == ("inconclusive", 1)
-    assert found.reason.startswith("an interval takes 2 blocks, both sides share 1")
-    assert found.ratio == pytest.approx(0.5)
+    comparison = the()
+    assert (comparison.verdict, comparison.boots) == ("inconclusive", 1)
+    assert comparison.reason.startswith("an interval takes 2 blocks, both sides share 1")
+    assert comparison.ratio == pytest.approx(0.5)
 
 
 def test_a_candidate_that_never_finished_says_so() -> None:
@@ -118,9 +118,9 @@ def test_instructions_that_agree_are_compared_exactly_beyond_the_floor() -> None
     for run in runs:
         count = 20_100.0 if run.variant.name == "p" else 20_000.0
         finish_run(run, {"ns_per_open": [1e6, count, count + 3]})
-    found = Comparison.objects.get(variant__name="p")
-    assert (found.verdict, found.notes) == ("regression", [])
-    assert found.ratio == pytest.approx(1.005, rel=1e-4)
+    comparison = Comparison.objects.get(variant__name="p")
+    assert (comparison.verdict, comparison.notes) == ("regression", [])
+    assert comparison.ratio == pytest.approx(1.005, rel=1e-4)
     assert Comparison.objects.get(variant__role="a/a").verdict == "unchanged"
 
 
@@ -141,10 +141,10 @@ def test_a_change_smaller_than_the_layout_placebos_is_not_called() -> None:
     for run in runs:
         value = centre[run.variant_id] + 0.1 * ((run.block * 7 + run.variant_id) % 3)
         finish_run(run, {"ns_per_open": [1e6, value, value]})
-    found = Comparison.objects.get(variant=patched)
-    assert found.floor == pytest.approx(0.06, abs=0.003)
-    assert found.verdict == "inconclusive"
-    assert "layout" in found.reason
+    comparison = Comparison.objects.get(variant=patched)
+    assert comparison.floor == pytest.approx(0.06, abs=0.003)
+    assert comparison.verdict == "inconclusive"
+    assert "layout" in comparison.reason
 
 
 def test_an_experiment_that_was_cancelled_is_compared_as_far_as_it_went() -> None:
@@ -167,9 +167,9 @@ def test_a_metric_that_is_zero_on_both_sides_is_unchanged() -> None:
 
 def test_a_metric_that_is_zero_on_one_side_has_no_ratio_and_is_judged_by_its_order() -> None:
     measured([0] * 5, [0.01] * 5, metric="user")
-    found = the("user")
-    assert (found.verdict, found.ratio, found.median) == ("regression", None, 0.01)
-    assert found.reason == (
+    comparison = the("user")
+    assert (comparison.verdict, comparison.ratio, comparison.median) == ("regression", None, 0.01)
+    assert comparison.reason == (
         "0 in 5 of 10 boots: there is no ratio; a boot is above the base's in 100% of pairs and below in 0%; "
         "the means differ by +0.01 s"
     )
@@ -222,8 +222,8 @@ def test_a_candidate_whose_boots_differ_more_is_noted_and_no_shift_is_called() -
     finish_builds(experiment)
     for run, value in runs:
         finish_run(run, {"ns_per_open": [1e6, value, value]})
-    found = Comparison.objects.get(variant=candidate)
-    assert found.verdict == "inconclusive"
-    (note,) = found.notes
+    comparison = Comparison.objects.get(variant=candidate)
+    assert comparison.verdict == "inconclusive"
+    (note,) = comparison.notes
     assert note.startswith("ns_per_open: boots of p differ ")
     assert " times as much as the base's (" in note

@@ -40,8 +40,8 @@ def facts(*cases: CaseFacts, kernels: tuple[Kernel, ...] = (P,), state: str = "d
     return Facts(state, "wall", cases, kernels, boots_asked=10, arms=2 + len(kernels), boot_seconds=30.0)
 
 
-def text(given: Facts) -> str:
-    return conclude(given).text
+def text(evidence: Facts) -> str:
+    return conclude(evidence).text
 
 
 def test_a_clear_regression() -> None:
@@ -65,8 +65,8 @@ def test_equal_within_the_margin() -> None:
 
 
 def test_cases_that_disagree() -> None:
-    given = facts(case({"p": (WORSE,)}), case({"p": (BETTER,)}, "showgids", 2))
-    assert text(given) == (
+    evidence = facts(case({"p": (WORSE,)}), case({"p": (BETTER,)}, "showgids", 2))
+    assert text(evidence) == (
         "Mixed: p makes stat-walk worse and showgids better. "
         "stat-walk (ns_per_stat): p is worse, +5.1% (+4.2 to +6.0). "
         "showgids (ns_per_open): p is better, -20.0% (-22.0 to -18.0). "
@@ -75,8 +75,8 @@ def test_cases_that_disagree() -> None:
 
 
 def test_kernels_that_disagree() -> None:
-    given = facts(case({"p": (replace(WORSE, name="ns_per_open"),), "q": (BETTER,)}), kernels=(P, Q))
-    assert text(given) == (
+    evidence = facts(case({"p": (replace(WORSE, name="ns_per_open"),), "q": (BETTER,)}), kernels=(P, Q))
+    assert text(evidence) == (
         "Mixed: p makes stat-walk worse, q makes stat-walk better. "
         "stat-walk (ns_per_open): p is worse, +5.1% (+4.2 to +6.0); q is better, -20.0% (-22.0 to -18.0). "
         f"{QUIET} No more boots are needed."
@@ -85,12 +85,12 @@ def test_kernels_that_disagree() -> None:
 
 def test_two_patches_that_change_something_only_together() -> None:
     points = {"p": (EQUAL,), "q": (UNDECIDED,), "p+q": (replace(WORSE, name="ns_per_open"),)}
-    given = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, Q, BOTH))
+    evidence = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, Q, BOTH))
     assert (
-        conclude(given).headline
+        conclude(evidence).headline
         == "Only together: p and q make stat-walk worse, ns_per_open +5.1% (+4.2 to +6.0)."
     )
-    assert text(given) == (
+    assert text(evidence) == (
         "Only together: p and q make stat-walk worse, ns_per_open +5.1% (+4.2 to +6.0). "
         "stat-walk (ns_per_open): p is equal within 2%, +0.10% (-0.40 to +0.60); q is undecided, +2.0% (-3.0 to +7.3); "
         f"p+q is worse, +5.1% (+4.2 to +6.0). {QUIET} Run 24 boots of each kernel instead of 10, about 35 min more."
@@ -99,9 +99,10 @@ def test_two_patches_that_change_something_only_together() -> None:
 
 def test_together_is_not_said_where_a_patch_was_never_alone() -> None:
     points = {"p": (EQUAL,), "p+q": (replace(WORSE, name="ns_per_open"),)}
-    given = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, BOTH))
+    evidence = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, BOTH))
     assert (
-        conclude(given).headline == "Regression: p+q makes stat-walk worse, ns_per_open +5.1% (+4.2 to +6.0)."
+        conclude(evidence).headline
+        == "Regression: p+q makes stat-walk worse, ns_per_open +5.1% (+4.2 to +6.0)."
     )
 
 
@@ -114,8 +115,8 @@ def demo() -> Facts:
     }
     control = (MetricFact("ns_per_open", "inconclusive", 1.15, 0.9, 1.4, 10, 40),)
     locks = Locks(("down_read", "up_read"), 0.059)
-    given = facts(CaseFacts(1, "showgids", points, control), kernels=kernels)
-    return replace(given, locks=locks)
+    evidence = facts(CaseFacts(1, "showgids", points, control), kernels=kernels)
+    return replace(evidence, locks=locks)
 
 
 def test_a_noisy_machine() -> None:
@@ -157,14 +158,14 @@ def test_up_to_twice_the_boots_are_no_sign_of_noise() -> None:
 
 
 def test_no_answer_for_one_kernel_and_none_needed_for_the_other() -> None:
-    given = facts(case({"p": (UNDECIDED,), "q": (EQUAL,)}), kernels=(P, Q))
-    assert conclude(given).headline == "No answer for p; q is equal to the base within 2%."
+    evidence = facts(case({"p": (UNDECIDED,), "q": (EQUAL,)}), kernels=(P, Q))
+    assert conclude(evidence).headline == "No answer for p; q is equal to the base within 2%."
 
 
 def test_a_control_that_failed() -> None:
     failed = replace(CONTROL[0], verdict="regression", ratio=1.08, low=1.05, high=1.10)
-    given = facts(replace(case({"p": (WORSE,)}), control=(failed,)))
-    assert text(given) == (
+    evidence = facts(replace(case({"p": (WORSE,)}), control=(failed,)))
+    assert text(evidence) == (
         "No answer: the control failed, so p cannot be judged. "
         "stat-walk (ns_per_stat): p +5.1% (+4.2 to +6.0), no more than the control. "
         "The control failed: the identical base kernel differed by +8.0% (+5.0 to +10.0). Repeat it on a quieter target."
@@ -173,63 +174,63 @@ def test_a_control_that_failed() -> None:
 
 def test_a_control_that_failed_by_less_than_the_change() -> None:
     failed = replace(CONTROL[1], verdict="improvement", ratio=0.98, low=0.97, high=0.99)
-    given = facts(replace(case({"p": (BETTER,)}), control=(failed,)))
-    assert text(given) == (
+    evidence = facts(replace(case({"p": (BETTER,)}), control=(failed,)))
+    assert text(evidence) == (
         "Improvement: p makes stat-walk better, ns_per_open -20.0% (-22.0 to -18.0). The control failed: the identical base "
         "kernel differed by -2.0% (-3.0 to -1.0), less than the change. No more boots are needed."
     )
 
 
 def test_boots_that_are_still_to_come() -> None:
-    given = replace(facts(case({"p": (WORSE,)}), state="running"), boots_open=12)
-    assert text(given) == (
+    evidence = replace(facts(case({"p": (WORSE,)}), state="running"), boots_open=12)
+    assert text(evidence) == (
         "So far: regression: p makes stat-walk worse, ns_per_stat +5.1% (+4.2 to +6.0). "
         "The identical base kernel differed by +0.30%. Wait for the rest: 12 boots to come."
     )
 
 
 def test_boots_that_were_lost() -> None:
-    given = replace(facts(case({"p": (WORSE,)})), boots_lost=4)
-    assert text(given) == (
+    evidence = replace(facts(case({"p": (WORSE,)})), boots_lost=4)
+    assert text(evidence) == (
         "Regression: p makes stat-walk worse, ns_per_stat +5.1% (+4.2 to +6.0). The identical base kernel differed by +0.30%. "
         "Partial: 4 boots did not count. No more boots are needed."
     )
 
 
 def test_an_experiment_that_was_cancelled() -> None:
-    given = replace(facts(case({"p": (EQUAL,)}), state="cancelled"), boots_lost=1)
-    assert "The experiment was cancelled; 1 boot did not count." in text(given)
+    evidence = replace(facts(case({"p": (EQUAL,)}), state="cancelled"), boots_lost=1)
+    assert "The experiment was cancelled; 1 boot did not count." in text(evidence)
 
 
 def test_a_patch_that_changes_no_code_here() -> None:
-    given = facts(case({"p": (WORSE,)}), kernels=(replace(P, same_code=True),))
-    assert text(given) == (
+    evidence = facts(case({"p": (WORSE,)}), kernels=(replace(P, same_code=True),))
+    assert text(evidence) == (
         "No effect: p has no code that differs from the base's. "
         "Choose a config that builds the files the patch changes."
     )
 
 
 def test_a_kernel_that_was_not_built() -> None:
-    given = facts(case({}), kernels=(replace(P, state="failed"),))
-    assert text(given) == "No answer: p was not built. Fix p and submit again; the log is on the page."
+    evidence = facts(case({}), kernels=(replace(P, state="failed"),))
+    assert text(evidence) == "No answer: p was not built. Fix p and submit again; the log is on the page."
 
 
 def test_a_kernel_that_was_not_built_for_a_fault_of_the_lab() -> None:
-    given = facts(case({}), kernels=(replace(P, state="failed", lab_fault=True),))
-    assert text(given) == "No answer: p was not built. Submit it again: the lab failed, not the patch."
+    evidence = facts(case({}), kernels=(replace(P, state="failed", lab_fault=True),))
+    assert text(evidence) == "No answer: p was not built. Submit it again: the lab failed, not the patch."
 
 
 def test_a_base_that_was_not_built() -> None:
-    given = replace(facts(case({})), base=Kernel("base", state="failed"), state="failed")
-    assert text(given) == (
+    evidence = replace(facts(case({})), base=Kernel("base", state="failed"), state="failed")
+    assert text(evidence) == (
         "No answer: the base kernel was not built, so nothing can be said of p. "
         "Choose a base and a config that build."
     )
 
 
 def test_a_kernel_that_did_not_boot() -> None:
-    given = facts(replace(case({}), failed=(FailedBoots("p", 3, "panicked"),)))
-    assert text(given) == (
+    evidence = facts(replace(case({}), failed=(FailedBoots("p", 3, "panicked"),)))
+    assert text(evidence) == (
         "No answer: p was built, but did not finish a boot. stat-walk: p has no numbers: 3 boots panicked. "
         "Fix p and submit again; the log is on the page."
     )
@@ -243,16 +244,16 @@ def dead_base(*failed: FailedBoots, base: FailedBoots = BASE_DEAD) -> CaseFacts:
 
 
 def test_a_base_that_was_not_built_says_nothing_of_the_patches() -> None:
-    given = facts(case({}), kernels=(replace(P, state="failed"), Q), state="failed")
-    assert text(replace(given, base=Kernel("base", state="failed"))) == (
+    evidence = facts(case({}), kernels=(replace(P, state="failed"), Q), state="failed")
+    assert text(replace(evidence, base=Kernel("base", state="failed"))) == (
         "No answer: the base kernel was not built, so nothing can be said of p and q. "
         "Choose a base and a config that build."
     )
 
 
 def test_a_base_that_was_not_built_for_a_fault_of_the_lab() -> None:
-    given = replace(facts(case({}), state="failed"), base=Kernel("base", state="failed", lab_fault=True))
-    assert text(given) == (
+    evidence = replace(facts(case({}), state="failed"), base=Kernel("base", state="failed", lab_fault=True))
+    assert text(evidence) == (
         "No answer: the base kernel was not built, so nothing can be said of p. "
         "Submit it again: the lab failed, not the kernels."
     )
@@ -284,10 +285,10 @@ def test_a_base_whose_boots_the_lab_lost() -> None:
 
 
 def test_a_base_that_boots_with_one_workload_and_not_with_another() -> None:
-    given = facts(
+    evidence = facts(
         case({"p": (BETTER,)}), replace(dead_base(FailedBoots("p", 2, "hung")), id=2, name="showgids")
     )
-    assert text(given) == (
+    assert text(evidence) == (
         "Improvement: p makes stat-walk better, ns_per_open -20.0% (-22.0 to -18.0). "
         "stat-walk (ns_per_open): p is better, -20.0% (-22.0 to -18.0). "
         "showgids: 3 boots of the base panicked; 2 boots of p hung. "
@@ -296,16 +297,16 @@ def test_a_base_that_boots_with_one_workload_and_not_with_another() -> None:
 
 
 def test_a_base_that_has_not_booted_yet_blames_nobody() -> None:
-    given = replace(facts(dead_base(FailedBoots("p", 1, "hung")), state="running"), boots_open=8)
-    assert text(given) == (
+    evidence = replace(facts(dead_base(FailedBoots("p", 1, "hung")), state="running"), boots_open=8)
+    assert text(evidence) == (
         "No answer yet: nothing is measured. stat-walk: 3 boots of the base panicked; 1 boot of p hung. "
         "Wait for the rest: 8 boots to come."
     )
 
 
 def test_a_kernel_that_was_not_built_beside_one_that_got_better() -> None:
-    given = facts(case({"q": (BETTER,)}), kernels=(replace(P, state="failed"), Q))
-    assert text(given) == (
+    evidence = facts(case({"q": (BETTER,)}), kernels=(replace(P, state="failed"), Q))
+    assert text(evidence) == (
         "Improvement: q makes stat-walk better, ns_per_open -20.0% (-22.0 to -18.0). "
         "stat-walk (ns_per_open): p was not built; q is better, -20.0% (-22.0 to -18.0). "
         f"{QUIET} No more boots are needed."
@@ -318,16 +319,16 @@ SAME = MetricFact("instructions_per_open", "unchanged", 1.0, 0.998004, 1.002, 2,
 
 def test_counted_instructions() -> None:
     worse = replace(COUNTED, verdict="regression", ratio=1.0123, low=1.01028, high=1.01432)
-    given = facts(replace(case({"p": (worse,)}), control=(SAME,)))
-    assert text(replace(given, clock="instructions")) == (
+    evidence = facts(replace(case({"p": (worse,)}), control=(SAME,)))
+    assert text(replace(evidence, clock="instructions")) == (
         "Regression: p makes stat-walk worse, instructions_per_open +1.23% (+1.03 to +1.43). "
         "The identical base kernel executed the same number of instructions. No more boots are needed."
     )
 
 
 def test_counted_instructions_cannot_show_what_a_lock_costs() -> None:
-    given = facts(replace(case({"p": (COUNTED,)}), control=(SAME,)))
-    assert text(replace(given, clock="instructions", locks=Locks())) == (
+    evidence = facts(replace(case({"p": (COUNTED,)}), control=(SAME,)))
+    assert text(replace(evidence, clock="instructions", locks=Locks())) == (
         "No difference: p is equal to the base within 0.2%. "
         "stat-walk (instructions_per_open): p is equal within 0.2%, -0.02% (-0.22 to +0.18). "
         "The identical base kernel executed the same number of instructions. "
@@ -353,8 +354,8 @@ def test_the_contention_clock_with_a_scaling_curve() -> None:
         at8=(1.2, 0.9, 1.5, "inconclusive"),
         at32=(1.01, 0.989, 1.031, "inconclusive"),
     )
-    given = facts(CaseFacts(1, "showgids", {"p": points}, control))
-    assert text(replace(given, clock="contention")) == (
+    evidence = facts(CaseFacts(1, "showgids", {"p": points}, control))
+    assert text(replace(evidence, clock="contention")) == (
         "Improvement: p makes showgids better, cycles_per_open -45.1% (-46.1 to -44.1) at 32 CPUs. showgids (cycles_per_open): "
         "p is better at 32 CPUs, -45.1% (-46.1 to -44.1), no difference seen at 1 CPU. "
         "The identical base kernel differed by at most +1.0% at 32 CPUs. No more boots are needed."
@@ -363,8 +364,8 @@ def test_the_contention_clock_with_a_scaling_curve() -> None:
 
 def test_a_curve_that_gets_better_on_many_cpus_and_worse_on_one() -> None:
     points = curve(at1=(1.1, 1.08, 1.12, "regression"), at32=(0.549, 0.5393, 0.5589, "improvement"))
-    given = facts(CaseFacts(1, "showgids", {"p": points}))
-    assert text(replace(given, clock="contention")) == (
+    evidence = facts(CaseFacts(1, "showgids", {"p": points}))
+    assert text(replace(evidence, clock="contention")) == (
         "Mixed: p makes showgids at 1 CPU worse and showgids at 32 CPUs better. showgids (cycles_per_open): "
         "p is better at 32 CPUs, -45.1% (-46.1 to -44.1), worse at 1 CPU, +10.0% (+8.0 to +12.0). "
         "No more boots are needed."
@@ -372,16 +373,16 @@ def test_a_curve_that_gets_better_on_many_cpus_and_worse_on_one() -> None:
 
 
 def test_one_kernel_without_a_base_to_compare() -> None:
-    given = facts(case({}), kernels=())
-    assert text(given) == (
+    evidence = facts(case({}), kernels=())
+    assert text(evidence) == (
         "One kernel: there is no patch to compare with it. The identical base kernel differed by at most -0.30%. "
         "Add a patch or a config to compare, or look at its trend."
     )
 
 
 def test_nothing_measured_yet() -> None:
-    given = replace(facts(case({}), state="queued"), boots_open=30)
-    assert text(given) == "No answer yet: nothing is measured. Wait for the rest: 30 boots to come."
+    evidence = replace(facts(case({}), state="queued"), boots_open=30)
+    assert text(evidence) == "No answer yet: nothing is measured. Wait for the rest: 30 boots to come."
 
 
 def test_nothing_measured_at_all() -> None:
@@ -390,8 +391,8 @@ def test_nothing_measured_at_all() -> None:
 
 def test_a_paragraph_says_how_many_results_it_leaves_out() -> None:
     kernels = tuple(Kernel(f"a-patch-with-a-long-name-{number}", (f"{number}",)) for number in range(20))
-    given = facts(case({kernel.name: (WORSE,) for kernel in kernels}), kernels=kernels)
-    conclusion = conclude(given)
+    evidence = facts(case({kernel.name: (WORSE,) for kernel in kernels}), kernels=kernels)
+    conclusion = conclude(evidence)
     assert conclusion.headline == "Regression: 20 kernels make stat-walk worse, ns_per_stat by up to +5.1%."
     assert "14 more results in the table." in conclusion.text
     assert conclusion.cases[0].text.count("is worse") == 20

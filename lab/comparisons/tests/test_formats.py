@@ -40,13 +40,13 @@ def experiment_of(base: list[float], p: list[float | None], **fields: Any) -> Ex
     """A base and one patch, measured; None is a boot that panicked."""
     experiment = make_experiment(boots=len(base), **fields)
     make_patch_switch(experiment, "p", title=BAD, author=BAD[:300], text="diff --git a/x b/x\n")
-    one, other = make_variant(experiment), make_variant(experiment, "p")
+    unpatched, other = make_variant(experiment), make_variant(experiment, "p")
     twin = make_twin(experiment)
     case = make_case(experiment)
     runs = [
         (make_run(variant, case, block=block), value)
         for block, values in enumerate(zip(base, p, base, strict=True))
-        for variant, value in zip((one, other, twin), values, strict=True)
+        for variant, value in zip((unpatched, other, twin), values, strict=True)
     ]
     finish_builds(experiment)
     for run, value in runs:
@@ -74,11 +74,11 @@ def worse(worse_number: int) -> Experiment:
     return Experiment.objects.get(pk=worse_number)
 
 
-def kcidb(experiment: Experiment, **wishes: str) -> dict[str, Any]:
+def kcidb(experiment: Experiment, **options: str) -> dict[str, Any]:
     """The report, after KCIDB's own library found nothing wrong with it."""
     from kcidb_io.schema import V5_3
 
-    read: dict[str, Any] = json.loads(write_kcidb(experiment.pk, **wishes))
+    read: dict[str, Any] = json.loads(write_kcidb(experiment.pk, **options))
     V5_3.validate(read)
     return read
 
@@ -123,9 +123,9 @@ def test_kcidb_blames_a_failed_build_on_whom_it_should(worse: Experiment, blame:
     Build.objects.filter(pk=build.pk).update(
         state=BuildState.FAILED, blame=blame, problem=BAD, problem_detail="x" * 50_000
     )
-    found = {entry["id"]: entry for entry in kcidb(worse)["builds"]}[f"kperflab:{build.inputs}"]
-    assert found["status"] == status
-    assert len(found["log_excerpt"]) <= 16384
+    reported = {entry["id"]: entry for entry in kcidb(worse)["builds"]}[f"kperflab:{build.inputs}"]
+    assert reported["status"] == status
+    assert len(reported["log_excerpt"]) <= 16384
 
 
 def test_kcidb_has_a_checkout_a_patchset_and_links_only_with_an_address(worse: Experiment) -> None:
@@ -166,13 +166,13 @@ def members(experiment: Experiment) -> dict[str, Any]:
 
 
 def test_a_matrix_holds_a_value_a_boot_in_the_order_of_blocks(worse: Experiment) -> None:
-    found = members(worse)
-    matrix = found["showgids-smoke-1/base/matrix.json"]
+    files = members(worse)
+    matrix = files["showgids-smoke-1/base/matrix.json"]
     assert matrix["showgids.ns_per_open"] == BASE
     assert len(matrix["stats_source"]) == 8
-    assert found["showgids-smoke-1/p/avg.json"]["showgids.ns_per_open"] == pytest.approx(120.2875)
-    assert found["showgids-smoke-1/p/stddev.json"]["showgids.user"] == 0.0
-    assert {name.split("/")[1] for name in found} == {"base", "p", "base-again"}
+    assert files["showgids-smoke-1/p/avg.json"]["showgids.ns_per_open"] == pytest.approx(120.2875)
+    assert files["showgids-smoke-1/p/stddev.json"]["showgids.user"] == 0.0
+    assert {name.split("/")[1] for name in files} == {"base", "p", "base-again"}
 
 
 def test_a_matrix_leaves_out_warm_up_profiled_and_invalid_boots(worse: Experiment) -> None:

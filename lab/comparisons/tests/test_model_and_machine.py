@@ -132,12 +132,12 @@ def test_of_several_machines_the_newest_is_shown(model: Experiment) -> None:
     assert table["machine"]["experiment"] == newest.pk
 
 
-def environment(found: dict[str, Any]) -> Change:
-    return lambda machine: machine.runs.update(environment=found)
+def environment(properties: dict[str, Any]) -> Change:
+    return lambda machine: machine.runs.update(environment=properties)
 
 
-def params(given: dict[str, Any]) -> Change:
-    return lambda machine: machine.cases.update(params=given)
+def params(parameters: dict[str, Any]) -> Change:
+    return lambda machine: machine.cases.update(params=parameters)
 
 
 OTHERWISE: dict[str, Change] = {
@@ -186,5 +186,5 @@ def test_a_page_the_json_and_markdown_show_both_changes(
     assert line.startswith("- p: model -36.0%")
     assert "machine -41.0%" in line
     assert " at 20 CPUs" in line
-    told = json.loads(REPORT_FORMS["json"].write(model.pk))
-    assert told["cases"][0]["models_and_machines"][0]["cpus"] == 20
+    report = json.loads(REPORT_FORMS["json"].write(model.pk))
+    assert report["cases"][0]["models_and_machines"][0]["cpus"] == 20

@@ -54,7 +54,7 @@ def test_the_newest_decision_counts() -> None:
     (line,) = regression_page(RegressionFilter(), 1)
     assert (line.triaged, line.decided_by) == ("acknowledged", "alice")
     history = decisions(Regression(row.case_id, row.variant_id, row.metric))
-    assert [(one.state, one.reason) for one in history] == [
+    assert [(decision.state, decision.reason) for decision in history] == [
         ("acknowledged", "it is acknowledged"),
         ("expected", "it is expected"),
     ]

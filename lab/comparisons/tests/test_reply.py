@@ -236,9 +236,9 @@ def test_a_signature_stands_at_the_end_where_nothing_got_worse() -> None:
     ],
 )
 def test_a_signature_is_refused_with_its_reason(data: ComparisonData, why: str) -> None:
-    found = write_reply(data, ReplyOptions(signer=ADA))
-    assert why in found.unsigned
-    assert "Tested-by" not in found.text
+    draft = write_reply(data, ReplyOptions(signer=ADA))
+    assert why in draft.unsigned
+    assert "Tested-by" not in draft.text
 
 
 def test_a_boot_that_panicked_forbids_a_signature() -> None:
@@ -246,9 +246,9 @@ def test_a_boot_that_panicked_forbids_a_signature() -> None:
     data["cases"][0]["failures"] = [
         {"variant": "p", "outcome": "panicked", "blame": "kernel", "problem": "Oops", "boots": 1}
     ]
-    found = write_reply(data, ReplyOptions(signer=ADA))
-    assert found.unsigned == "no Tested-by: a boot of p ended as panicked"
-    assert "- p, showgids (small): 1 boot ended as panicked: Oops" in found.text
+    draft = write_reply(data, ReplyOptions(signer=ADA))
+    assert draft.unsigned == "no Tested-by: a boot of p ended as panicked"
+    assert "- p, showgids (small): 1 boot ended as panicked: Oops" in draft.text
 
 
 @pytest.mark.parametrize(

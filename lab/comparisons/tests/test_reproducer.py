@@ -55,10 +55,10 @@ def test_a_reproducer_is_a_description_of_the_very_same_sources(describe: Descri
     assert [b.inputs for b in Build.objects.all()] == [
         b.inputs for b in Build.objects.filter(variants__experiment=first).distinct()
     ]
-    told = spec.reproduces
-    assert told
-    assert (told.experiment, told.base_tree_id) == (first.pk, first.base_tree_id)
-    assert {fragment.name for fragment in told.fragments} > {"guest"}
+    reproduced = spec.reproduces
+    assert reproduced
+    assert (reproduced.experiment, reproduced.base_tree_id) == (first.pk, first.base_tree_id)
+    assert {fragment.name for fragment in reproduced.fragments} > {"guest"}
 
 
 @pytest.mark.process
@@ -175,11 +175,11 @@ def test_a_description_that_reproduces_nothing_keeps_the_digest_it_had(describe:
 
 def canonical(spec: ExperimentSpec) -> str:
     """Return the digest's input as it was before reproducers, off-CPU profiles, priorities and series with gaps."""
-    told = spec.model_dump(mode="json")
-    for patch in told["patches"]:
+    fields = spec.model_dump(mode="json")
+    for patch in fields["patches"]:
         del patch["partial"]
-    del told["reproduces"], told["measure"]["off_cpu"], told["priority"]
-    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+    del fields["reproduces"], fields["measure"]["off_cpu"], fields["priority"]
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 @pytest.mark.parametrize(
@@ -270,11 +270,12 @@ def test_each_kernel_of_a_reproducer_is_compared_with_its_forerunner(describe: D
     Build.objects.all().update(state="failed")
     second = submit_experiment(spec=spec, home=home)
     build_all(second, {"base": "base", "one": "ONE"}, toolchain="gcc 13; ld 2.40")
-    told = notes(second)
-    assert told["base"] == told["base-again"]
-    assert told["base"].startswith("reproduced bit for bit: ")
+    remarks = notes(second)
+    assert remarks["base"] == remarks["base-again"]
+    assert remarks["base"].startswith("reproduced bit for bit: ")
     assert (
-        told["one"] == "not the reproduced kernel: other toolchain (gcc 13; ld 2.40, there gcc 12; ld 2.40)"
+        remarks["one"]
+        == "not the reproduced kernel: other toolchain (gcc 13; ld 2.40, there gcc 12; ld 2.40)"
     )
 
 

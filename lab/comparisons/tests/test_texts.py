@@ -81,12 +81,12 @@ def test_texts_are_written_without_django_and_its_tables() -> None:
 
 def results(data: ComparisonData) -> dict[str, str]:
     """By the name of a test case: what JUnit's reader makes of it, with the message."""
-    found = {}
+    outcomes = {}
     for suite in JUnitXml.fromstring(write_junit(data).encode()):
         for entry in suite:
-            kinds = [f"{type(one).__name__}: {one.message}" for one in entry.result]
-            found[entry.name] = " ".join(kinds) or "passed"
-    return found
+            kinds = [f"{type(result).__name__}: {result.message}" for result in entry.result]
+            outcomes[entry.name] = " ".join(kinds) or "passed"
+    return outcomes
 
 
 def test_in_junit_a_regression_fails_and_what_cannot_be_told_is_skipped_with_its_reason() -> None:
@@ -98,12 +98,12 @@ def test_in_junit_a_regression_fails_and_what_cannot_be_told_is_skipped_with_its
         make_cell("base-again", "regression", "a/a"),
     ]
     data = make_data([make_case([make_metric("m", cells), make_metric("n", cells[:1], primary=False)])], [])
-    found = results(data)
-    assert found["worse: m"] == "Failure: regression: +20.0% [+10.0%, +30.0%]"
-    assert (found["better: m"], found["same: m"]) == ("passed", "passed")
-    assert found["unclear: m"] == "Skipped: inconclusive: about 26 boots needed"
-    assert found["worse: n"].startswith("Skipped: regression of a metric that does not decide")
-    assert not any(name.startswith("base-again") for name in found)
+    outcomes = results(data)
+    assert outcomes["worse: m"] == "Failure: regression: +20.0% [+10.0%, +30.0%]"
+    assert (outcomes["better: m"], outcomes["same: m"]) == ("passed", "passed")
+    assert outcomes["unclear: m"] == "Skipped: inconclusive: about 26 boots needed"
+    assert outcomes["worse: n"].startswith("Skipped: regression of a metric that does not decide")
+    assert not any(name.startswith("base-again") for name in outcomes)
 
 
 def test_in_junit_the_lab_errs_where_a_kernel_fails() -> None:
@@ -119,20 +119,20 @@ def test_in_junit_the_lab_errs_where_a_kernel_fails() -> None:
     data = make_data(
         [make_case([], failures=failures)], variants, experiment={"state": "failed", "problem": "x"}
     )
-    found = results(data)
-    assert found["p: kernel"] == "Error: not built: disk full"
-    assert found["q: kernel"] == "Failure: not built: fs/inode.c:1: error"
-    assert found["p: boots"] == "Error: 2 boots ended as lost: no answer"
-    assert found["q: boots"] == "Failure: 1 boot ended as panicked: Oops"
-    assert found["base: boots"].startswith("Error: ")
-    assert found["experiment"] == "Error: x"
+    outcomes = results(data)
+    assert outcomes["p: kernel"] == "Error: not built: disk full"
+    assert outcomes["q: kernel"] == "Failure: not built: fs/inode.c:1: error"
+    assert outcomes["p: boots"] == "Error: 2 boots ended as lost: no answer"
+    assert outcomes["q: boots"] == "Failure: 1 boot ended as panicked: Oops"
+    assert outcomes["base: boots"].startswith("Error: ")
+    assert outcomes["experiment"] == "Error: x"
 
 
 def test_junit_counts_what_it_holds() -> None:
     suite = next(
         iter(s for s in JUnitXml.fromstring(write_junit(two_patches()).encode()) if "show" in s.name)
     )
-    kinds = [type(one) for entry in suite for one in entry.result]
+    kinds = [type(result) for entry in suite for result in entry.result]
     assert (suite.failures, suite.errors, suite.skipped) == tuple(
         kinds.count(kind) for kind in (Failure, Error, Skipped)
     )

@@ -44,8 +44,8 @@ def test_one_switch_is_on_or_off_in_every_design(design: str) -> None:
 
 def test_the_alternatives_of_the_kernfs_mail_are_never_on_together() -> None:
     toggles = [Toggle("global", excludes=("hashed",)), Toggle("hashed")]
-    found = expand(toggles, "full", fits)
-    assert [(c.name, c.pruned) for c in found] == [
+    combinations = expand(toggles, "full", fits)
+    assert [(c.name, c.pruned) for c in combinations] == [
         ("base", ""),
         ("global", ""),
         ("hashed", ""),
@@ -54,9 +54,9 @@ def test_the_alternatives_of_the_kernfs_mail_are_never_on_together() -> None:
 
 
 def test_a_switch_without_what_it_requires_is_pruned_in_a_full_design() -> None:
-    found = expand([A, Toggle("b", requires=("a",))], "full", fits)
-    assert [c.name for c in found if c.pruned] == ["b"]
-    assert found[2].pruned == "b requires a"
+    combinations = expand([A, Toggle("b", requires=("a",))], "full", fits)
+    assert [c.name for c in combinations if c.pruned] == ["b"]
+    assert combinations[2].pruned == "b requires a"
 
 
 def test_one_at_a_time_turns_on_what_a_switch_requires_through_others() -> None:
@@ -71,9 +71,9 @@ def test_leave_one_out_drops_what_requires_the_one_left_out() -> None:
 
 def test_a_combination_that_does_not_apply_is_pruned_with_its_reason() -> None:
     clash = Clash("b clashes with a in fs/inode.c", "the hunk")
-    found = expand([A, B], "full", lambda chosen: clash if chosen == ("a", "b") else None)
-    assert found[-1] == Combination(("a", "b"), clash)
-    assert found[-1].pruned == "b clashes with a in fs/inode.c"
+    combinations = expand([A, B], "full", lambda chosen: clash if chosen == ("a", "b") else None)
+    assert combinations[-1] == Combination(("a", "b"), clash)
+    assert combinations[-1].pruned == "b clashes with a in fs/inode.c"
 
 
 def test_combinations_that_break_a_rule_are_not_tried() -> None:

@@ -34,7 +34,14 @@ def test_a_question_says_what_its_field_declares() -> None:
     )
     assert BY_NAME["number"] == FieldQuestion("number", "number", "number", "", default=3)
     assert BY_NAME["clock"].options == [("wall", "time that passes"), ("cycles", "cycles")]
-    assert [one.kind for one in BY_NAME.values()] == ["tick", "number", "number", "choice", "choice", "text"]
+    assert [question.kind for question in BY_NAME.values()] == [
+        "tick",
+        "number",
+        "number",
+        "choice",
+        "choice",
+        "text",
+    ]
 
 
 @pytest.mark.parametrize(

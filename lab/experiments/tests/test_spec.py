@@ -44,13 +44,13 @@ seed = 1
 
 
 def small(**fields: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "name": "x",
         "tree": "debian-6.1",
         "patches": [{"name": "p", "text": "diff"}],
         "cases": [{"workload": "showgids", "preset": "smoke"}],
     }
-    return given | fields
+    return defaults | fields
 
 
 def refused(**fields: Any) -> str:

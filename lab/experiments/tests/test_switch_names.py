@@ -207,11 +207,11 @@ def test_no_fault_is_worded_by_the_validator(field: str, wrong: Any) -> None:
 
 def _patterns(schema: Any) -> set[str]:
     if isinstance(schema, list):
-        return {found for part in schema for found in _patterns(part)}
+        return {pattern for part in schema for pattern in _patterns(part)}
     if not isinstance(schema, dict):
         return set()
     own = {schema["pattern"]} if isinstance(schema.get("pattern"), str) else set()
-    return own | {found for part in schema.values() for found in _patterns(part)}
+    return own | {pattern for part in schema.values() for pattern in _patterns(part)}
 
 
 def test_every_pattern_of_our_models_is_explained_in_words() -> None:
@@ -220,5 +220,5 @@ def test_every_pattern_of_our_models_is_explained_in_words() -> None:
         var for var in vars(access_schema).values() if isinstance(var, type) and issubclass(var, BaseModel)
     ]
     models.remove(BaseModel)
-    used = {found for model in models for found in _patterns(model.model_json_schema())}
+    used = {pattern for model in models for pattern in _patterns(model.model_json_schema())}
     assert used <= set(PATTERNS)

@@ -40,8 +40,8 @@ STATUS = {"github": "{url}/repos/o/r/statuses/{{commit}}", "gitlab": "{url}/proj
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with receiving() as found:
-        yield found
+    with receiving() as server:
+        yield server
 
 
 @pytest.fixture
@@ -67,13 +67,13 @@ def waiting(hook: Hook, alice: User) -> Delivery:
 def try_now() -> DeliveryAttempt:
     """One try of the one delivery, whenever it would be due."""
     Delivery.objects.filter(state=DeliveryState.WAITING).update(next_at=timezone.now() - timedelta(seconds=1))
-    (told,) = deliver_due()
-    return told
+    (attempt,) = deliver_due()
+    return attempt
 
 
 def test_an_event_arrives_signed(waiting: Delivery, hook: Hook, receiver: Receiver) -> None:
-    (told,) = deliver_due()
-    assert (told.state, told.status, told.answer) == ("delivered", 200, "fine")
+    (attempt,) = deliver_due()
+    assert (attempt.state, attempt.status, attempt.answer) == ("delivered", 200, "fine")
     (got,) = receiver.got
     assert (got.method, got.path) == ("POST", "/in?x=1")
     assert got.headers["kperflab-event"] == "test"
@@ -92,8 +92,8 @@ def test_a_server_error_is_tried_again_and_then_arrives_with_the_same_number(
     waiting: Delivery, receiver: Receiver
 ) -> None:
     receiver.replies = [Reply(500, b"down"), Reply(503), Reply(200)]
-    (told,) = deliver_due()
-    assert (told.state, told.status, told.answer) == ("waiting", 500, "down")
+    (attempt,) = deliver_due()
+    assert (attempt.state, attempt.status, attempt.answer) == ("waiting", 500, "down")
     waiting.refresh_from_db()
     assert waiting.next_at > timezone.now()
     assert deliver_due() == []
@@ -113,8 +113,8 @@ def test_what_never_arrives_is_given_up_and_may_be_sent_again(
     assert deliver_due() == []
     receiver.replies = [Reply(200)]
     deliver_again(delivery_id=waiting.pk, by=alice)
-    (told,) = deliver_due()
-    assert told.state == "delivered"
+    (attempt,) = deliver_due()
+    assert attempt.state == "delivered"
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 410, 422])
@@ -127,26 +127,26 @@ def test_a_refusal_is_final(status: int, waiting: Delivery, receiver: Receiver) 
 
 def test_nobody_listening_is_tried_again(waiting: Delivery, hook: Hook) -> None:
     Hook.objects.update(url="http://127.0.0.1:9/")
-    told = try_now()
-    assert (told.state, told.status) == ("waiting", None)
-    assert "ConnectError" in told.answer
+    attempt = try_now()
+    assert (attempt.state, attempt.status) == ("waiting", None)
+    assert "ConnectError" in attempt.answer
 
 
 def test_a_name_that_nobody_knows_is_tried_again(waiting: Delivery) -> None:
     Hook.objects.update(url="http://nowhere.invalid/")
-    told = try_now()
-    assert told.state == "waiting"
-    assert "nowhere.invalid is not known" in told.answer
+    attempt = try_now()
+    assert attempt.state == "waiting"
+    assert "nowhere.invalid is not known" in attempt.answer
 
 
 def test_a_redirect_is_not_followed(waiting: Delivery, receiver: Receiver) -> None:
     with receiving() as inside:
         receiver.replies = [Reply(302, location=f"{inside.url}/secret")]
-        told = try_now()
+        attempt = try_now()
         assert inside.got == []
-    assert told.state == "given-up"
-    assert "redirects are not followed" in told.answer
-    assert "/secret" in told.answer
+    assert attempt.state == "given-up"
+    assert "redirects are not followed" in attempt.answer
+    assert "/secret" in attempt.answer
 
 
 def test_an_answer_that_never_ends_is_cut_at_the_deadline(
@@ -154,18 +154,18 @@ def test_an_answer_that_never_ends_is_cut_at_the_deadline(
 ) -> None:
     monkeypatch.setattr(outgoing, "DEADLINE_S", 0.3)
     receiver.replies = [Reply(200, b"x" * 200, drip_s=0.05)]
-    told = try_now()
-    assert (told.state, told.status) == ("waiting", None)
-    assert "no answer within 0.3 s" in told.answer
+    attempt = try_now()
+    assert (attempt.state, attempt.status) == ("waiting", None)
+    assert "no answer within 0.3 s" in attempt.answer
 
 
 def test_of_a_long_answer_two_kilobytes_are_kept_without_control_characters(
     waiting: Delivery, receiver: Receiver
 ) -> None:
     receiver.replies = [Reply(200, b"\x00\x1b[31m" + b"x" * 100_000)]
-    told = try_now()
-    assert len(told.answer) == 2048
-    assert told.answer.startswith("\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}[31mx")
+    attempt = try_now()
+    assert len(attempt.answer) == 2048
+    assert attempt.answer.startswith("\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}[31mx")
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_a_name_that_leads_inside_is_refused_whatever_else_it_leads_to(
         return [(0, 0, 0, "", ("93.184.216.34", 443)), (0, 0, 0, "", (address, 443))]
 
     monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", resolved)
-    told = try_now()
-    assert told.state == "given-up"
-    assert f"rebinding.example.org is {address.removeprefix('::ffff:')}" in told.answer
+    attempt = try_now()
+    assert attempt.state == "given-up"
+    assert f"rebinding.example.org is {address.removeprefix('::ffff:')}" in attempt.answer
     assert receiver.got == []
 
 
@@ -219,8 +219,8 @@ def test_the_connection_goes_to_the_address_that_was_checked_under_the_name_that
         return [(0, 0, 0, "", ("127.0.0.1", port))]
 
     monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", resolved)
-    told = try_now()
-    assert told.state == "delivered", told
+    attempt = try_now()
+    assert attempt.state == "delivered", attempt
     assert lookups == ["rebinding.example.org"]
     assert receiver.got[0].headers["host"] == f"rebinding.example.org:{port}"
 
@@ -248,16 +248,16 @@ def test_tls_proves_the_name_though_the_connection_goes_to_an_address(
             return [(0, 0, 0, "", ("127.0.0.1", port))]
 
         monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", resolved)
-        told = try_now()
-    assert told.state == state, told
-    assert ("certificate" in told.answer) is (state == "waiting")
+        attempt = try_now()
+    assert attempt.state == state, attempt
+    assert ("certificate" in attempt.answer) is (state == "waiting")
 
 
 def test_http_is_refused_unless_private_addresses_are_allowed(waiting: Delivery, settings: Any) -> None:
     settings.HOOKS_PRIVATE = False
-    told = try_now()
-    assert told.state == "given-up"
-    assert "https" in told.answer
+    attempt = try_now()
+    assert attempt.state == "given-up"
+    assert "https" in attempt.answer
 
 
 def test_a_disabled_hook_is_sent_nothing(waiting: Delivery, receiver: Receiver) -> None:
@@ -318,9 +318,9 @@ def test_a_check_finds_its_patch_by_message_id(judged: Experiment, receiver: Rec
     make_hook(by=alice, fields=HookFields("pw", url, "patchwork", secret="token"))
     tell_experiment(judged.pk)
     receiver.replies = [Reply(200, b"[]"), Reply(200, b'[{"id": 815, "name": "x"}]'), Reply(201, b"{}")]
-    told = try_now()
-    assert told.state == "waiting"
-    assert "does not know the patch" in told.answer
+    attempt = try_now()
+    assert attempt.state == "waiting"
+    assert "does not know the patch" in attempt.answer
     assert try_now().state == "delivered"
     assert [(got.method, got.path) for got in receiver.got[1:]] == [
         ("GET", "/api/1.3/patches/?msgid=2@x.org"),
@@ -340,7 +340,7 @@ def test_a_status_that_was_overtaken_is_not_sent(judged: Experiment, receiver: R
     Experiment.objects.update(state=ExperimentState.DONE)
     tell_experiment(judged.pk)
     Delivery.objects.update(next_at=timezone.now() - timedelta(seconds=1))
-    assert {told.event: told.state for told in deliver_due()} == {
+    assert {attempt.event: attempt.state for attempt in deliver_due()} == {
         "experiment.queued": "given-up",
         "experiment.done": "delivered",
     }
@@ -373,5 +373,5 @@ def test_many_slow_receivers_are_waited_for_side_by_side(
     receiver.replies = [Reply(200, b"x" * 100, drip_s=0.1)]
     for _ in range(8):
         try_hook(hook_id=hook.pk, by=alice)
-    assert [told.answer for told in deliver_due()] == ["no answer within 2 s"] * 8
+    assert [attempt.answer for attempt in deliver_due()] == ["no answer within 2 s"] * 8
     assert len(receiver.got) == 8

@@ -237,7 +237,7 @@ def test_a_server_that_says_nothing_holds_up_neither_hooks_nor_the_worker(
         make_hook(by=alice, fields=HookFields("ci", hooked.url))
         for _ in range(3):
             finished(alice)
-        tried = {(one.to, one.state) for one in deliver_due()}
+        tried = {(attempt.to, attempt.state) for attempt in deliver_due()}
     assert tried == {("hook ci", DeliveryState.DELIVERED), ("mail to alice", DeliveryState.WAITING)}
     assert len(hooked.got) == 3
     assert server.conversations == 1
@@ -267,7 +267,7 @@ def test_one_mail_that_is_refused_takes_no_other_with_it(alice: User, server: Ma
     bad = make_user("bob", email='"b\u00f6b"@kernel.example')
     finished(bad)
     finished(alice)
-    states = {one.to: one.state for one in deliver_due()}
+    states = {attempt.to: attempt.state for attempt in deliver_due()}
     assert states["mail to alice"] == DeliveryState.DELIVERED
 
 

@@ -39,11 +39,11 @@ def alice() -> User:
 
 
 def hook(by: User, **fields: Any) -> Hook:
-    given: dict[str, Any] = {"name": "a hook", "url": "https://ci.example.org/hook"}
-    return make_hook(by=by, fields=HookFields(**(given | fields)))
+    defaults: dict[str, Any] = {"name": "a hook", "url": "https://ci.example.org/hook"}
+    return make_hook(by=by, fields=HookFields(**(defaults | fields)))
 
 
-def told() -> list[tuple[str, str]]:
+def deliveries() -> list[tuple[str, str]]:
     return list(Delivery.objects.order_by("pk").values_list("event", "subject"))
 
 
@@ -52,7 +52,7 @@ def test_a_hook_hears_when_an_experiment_is_queued(alice: User, describe: Descri
     hook(alice)
     charlie = make_user("charlie", User.Role.OPERATOR)
     experiment = submit_experiment(spec=describe(), by=charlie, home=home)
-    assert told() == [("experiment.queued", f"experiment/{experiment.pk}")]
+    assert deliveries() == [("experiment.queued", f"experiment/{experiment.pk}")]
     payload = Delivery.objects.get().payload["experiment"]
     assert payload["submitter"] == "charlie"
     assert payload["url"].endswith(f"/experiments/{experiment.pk}/")
@@ -71,7 +71,7 @@ def test_a_submission_that_fails_at_its_end_is_not_told(
     monkeypatch.setattr("lab.submission.submit.tell_experiment", fails)
     with pytest.raises(RuntimeError):
         submit_experiment(spec=describe(), home=home)
-    assert told() == []
+    assert deliveries() == []
     assert not Experiment.objects.exists()
 
 
@@ -81,9 +81,9 @@ def test_a_hook_hears_once_that_an_experiment_is_done(alice: User) -> None:
     finish_builds(experiment)
     for run in experiment.runs.all():
         finish_run(run, {"ns_per_open": [1.0, 1.0, 1.0]})
-    assert told() == [("experiment.done", f"experiment/{experiment.pk}")]
+    assert deliveries() == [("experiment.done", f"experiment/{experiment.pk}")]
     assert settle(experiment.pk) is False
-    assert len(told()) == 1
+    assert len(deliveries()) == 1
 
 
 def test_a_hook_hears_of_a_cancelled_and_of_a_failed_one(alice: User) -> None:
@@ -94,20 +94,22 @@ def test_a_hook_hears_of_a_cancelled_and_of_a_failed_one(alice: User) -> None:
     for run in failed.runs.all():
         finish_run(run, outcome="lost", blame="lab", problem="power cut")
         Target.objects.update(faults=0)
-    assert told() == [
+    assert deliveries() == [
         ("experiment.cancelled", f"experiment/{cancelled.pk}"),
         ("experiment.failed", f"experiment/{failed.pk}"),
     ]
 
 
 @pytest.mark.parametrize(
-    "deaf", [{"enabled": False}, {"events": ["alert"]}, {"tree": "another"}], ids=lambda one: next(iter(one))
+    "deaf",
+    [{"enabled": False}, {"events": ["alert"]}, {"tree": "another"}],
+    ids=lambda fields: next(iter(fields)),
 )
 def test_a_hook_hears_only_what_it_asked_for(deaf: dict[str, Any], alice: User) -> None:
     Tree.objects.create(name="another", kind="git", location="/x", default_revision="v1")
     hook(alice, **deaf)
     assert cancel_experiment(make_grid().pk)
-    assert told() == []
+    assert deliveries() == []
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="module")
 def backup(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("backups") / "lab.zip"
-    told = lab.labctl("backup", str(file), "--files", "kept").stdout
-    assert "rows, 61 files," in told.replace("\n", "")
+    output = lab.labctl("backup", str(file), "--files", "kept").stdout
+    assert "rows, 61 files," in output.replace("\n", "")
     return file
 
 
@@ -53,8 +53,8 @@ def empty(lab: Lab, tmp_path: Path) -> Iterator[Lab]:
 def test_an_empty_machine_becomes_the_lab_row_for_row_and_page_for_page(
     lab: Lab, backup: Path, empty: Lab
 ) -> None:
-    told = empty.labctl("restore", str(backup))
-    assert "restored the lab of" in told.stdout
+    done = empty.labctl("restore", str(backup))
+    assert "restored the lab of" in done.stdout
     before, after = lab.rows(), empty.rows()
     assert before.keys() == after.keys()
     assert len(before["lab_sample"]) > 3000
@@ -81,9 +81,9 @@ def test_only_what_kept_experiments_need_goes_along(lab: Lab, backup: Path) -> N
 
 def test_no_password_of_the_environment_is_in_a_backup(lab: Lab, backup: Path) -> None:
     with zipfile.ZipFile(backup) as archive:
-        told = json.loads(archive.read("manifest.json"))
-    assert "s3cr3t-pw" not in json.dumps(told)
-    assert "KPERFLAB_SMTP" not in told["settings"]
+        manifest = json.loads(archive.read("manifest.json"))
+    assert "s3cr3t-pw" not in json.dumps(manifest)
+    assert "KPERFLAB_SMTP" not in manifest["settings"]
 
 
 def test_a_lab_that_is_there_is_lost_only_when_asked_for(lab: Lab, backup: Path, empty: Lab) -> None:
@@ -109,13 +109,13 @@ def test_a_backup_of_older_code_is_brought_forward_and_one_of_newer_code_refused
     older.run("-c", code)
     file = tmp_path / "older.zip"
     older.labctl("backup", str(file))
-    told = older.labctl("restore", str(file), "--replace").stdout
-    assert "then " in told
-    assert "migrations" in told
+    output = older.labctl("restore", str(file), "--replace").stdout
+    assert "then " in output
+    assert "migrations" in output
     assert older.run("manage.py", "migrate", "--check").returncode == 0
     assert [row[1] for row in older.rows()["lab_tree"]] == ["old"]
     newer = edited(
-        file, tmp_path / "newer.zip", lambda told: told["migrations"].append("lab.9999_of_tomorrow")
+        file, tmp_path / "newer.zip", lambda manifest: manifest["migrations"].append("lab.9999_of_tomorrow")
     )
     refused = older.labctl("restore", str(newer), "--replace", ok=False)
     assert (
@@ -130,8 +130,8 @@ def test_a_restore_that_fails_half_way_leaves_everything_as_it_was(
     empty.run("-m", "bench.load_store", "--experiments", "1", "--samples", "300")
     before, key = empty.rows(), (empty.home / "secret.key").read_text()
 
-    def one_row_more(told: dict[str, Any]) -> None:
-        told["tables"]["lab_sample"]["rows"] += 1
+    def one_row_more(manifest: dict[str, Any]) -> None:
+        manifest["tables"]["lab_sample"]["rows"] += 1
 
     file = edited(backup, tmp_path / "odd.zip", one_row_more)
     refused = empty.labctl("restore", str(file), "--replace", ok=False)
@@ -158,12 +158,12 @@ def test_a_backup_made_while_others_write_is_of_one_moment(lab: Lab, tmp_path: P
     }
     environment |= {"DJANGO_SETTINGS_MODULE": "lab.settings"}
     with subprocess.Popen([sys.executable, "-c", add], cwd=ROOT, env=environment) as writer:
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         while writer.poll() is None:
-            file = tmp_path / f"{len(found)}.zip"
+            file = tmp_path / f"{len(pairs)}.zip"
             lab.labctl("backup", str(file))
             with zipfile.ZipFile(file) as archive:
-                told = json.loads(archive.read("manifest.json"))["tables"]
-            found.append((told["lab_experiment"]["rows"], told["lab_switch"]["rows"]))
-    assert found
-    assert [pair for pair in found if pair[0] != pair[1]] == []
+                tables = json.loads(archive.read("manifest.json"))["tables"]
+            pairs.append((tables["lab_experiment"]["rows"], tables["lab_switch"]["rows"]))
+    assert pairs
+    assert [pair for pair in pairs if pair[0] != pair[1]] == []

@@ -33,7 +33,7 @@ def with_member(file: Path, to: Path, name: str, *, mode: int = 0o100644, data: 
     """A copy with one more member, which its manifest knows."""
 
     entry = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    edited(file, to, lambda told: told["members"].update({name: entry}))
+    edited(file, to, lambda manifest: manifest["members"].update({name: entry}))
     info = zipfile.ZipInfo(name)
     info.external_attr = mode << 16
     with zipfile.ZipFile(to, "a") as archive:
@@ -43,12 +43,12 @@ def with_member(file: Path, to: Path, name: str, *, mode: int = 0o100644, data: 
 
 def refused(lab: Lab, file: Path) -> str:
     before = sorted(str(path) for path in lab.home.rglob("*"))
-    told = lab.labctl("restore", str(file), "--replace", ok=False)
-    assert told.returncode == 64, told.stderr
-    assert len(told.stderr.strip().splitlines()) <= 2
-    assert "Traceback" not in told.stderr
+    done = lab.labctl("restore", str(file), "--replace", ok=False)
+    assert done.returncode == 64, done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2
+    assert "Traceback" not in done.stderr
     assert sorted(str(path) for path in lab.home.rglob("*")) == before
-    return told.stderr.replace("\n", " ")
+    return done.stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def refused(lab: Lab, file: Path) -> str:
 def test_a_member_that_is_to_be_somewhere_else_is_refused(
     plain: tuple[Lab, Path], tmp_path: Path, name: str
 ) -> None:
-    told = refused(plain[0], with_member(plain[1], tmp_path / "x.zip", name))
-    assert "is no name that a backup has" in told or "is no plain file" in told
+    message = refused(plain[0], with_member(plain[1], tmp_path / "x.zip", name))
+    assert "is no name that a backup has" in message or "is no plain file" in message
 
 
 def test_links_and_devices_are_refused(plain: tuple[Lab, Path], tmp_path: Path) -> None:
@@ -91,13 +91,15 @@ def test_a_bomb_is_stopped_before_it_fills_the_disk(plain: tuple[Lab, Path], tmp
         return edited(
             bomb,
             tmp_path / f"{size}.zip",
-            lambda told: told["members"]["files/runs/1-1/zeros"].update(size=size),
+            lambda manifest: manifest["members"]["files/runs/1-1/zeros"].update(size=size),
         )
 
     assert "make room first" in refused(plain[0], says(1 << 60))
     longer = with_member(plain[1], tmp_path / "longer.zip", "files/runs/1-1/zeros", data=bytes(50 << 20))
     lying = edited(
-        longer, tmp_path / "lying.zip", lambda told: told["members"]["files/runs/1-1/zeros"].update(size=10)
+        longer,
+        tmp_path / "lying.zip",
+        lambda manifest: manifest["members"]["files/runs/1-1/zeros"].update(size=10),
     )
     assert "is longer than its manifest says" in refused(plain[0], lying)
 
@@ -112,7 +114,7 @@ def test_what_is_damaged_cut_off_or_something_else_is_refused(
         file.write_bytes(data)
         assert "is no whole backup" in refused(lab, file) or "cannot read" in refused(lab, file)
     flipped = edited(
-        good, tmp_path / "f.zip", lambda told: told["members"]["secret.key"].update(sha256="0" * 64)
+        good, tmp_path / "f.zip", lambda manifest: manifest["members"]["secret.key"].update(sha256="0" * 64)
     )
     assert "secret.key is damaged" in refused(lab, flipped)
     assert "cannot read" in refused(lab, tmp_path / "none.zip")
@@ -121,16 +123,19 @@ def test_what_is_damaged_cut_off_or_something_else_is_refused(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: told.update(format=2), "is of a newer kind (2)"),
-        (lambda told: told.update(vendor="postgresql"), "set KPERFLAB_DATABASE=postgres://"),
-        (lambda told: told.update(more=1), "its manifest makes no sense"),
-        (lambda told: told["members"].pop("secret.key"), "is not both in the archive and in its manifest"),
-        (lambda told: told["tables"].pop("lab_user"), "its tables are not those of its manifest"),
+        (lambda manifest: manifest.update(format=2), "is of a newer kind (2)"),
+        (lambda manifest: manifest.update(vendor="postgresql"), "set KPERFLAB_DATABASE=postgres://"),
+        (lambda manifest: manifest.update(more=1), "its manifest makes no sense"),
         (
-            lambda told: told["tables"]["lab_user"]["columns"].append("x); DROP TABLE lab_user"),
+            lambda manifest: manifest["members"].pop("secret.key"),
+            "is not both in the archive and in its manifest",
+        ),
+        (lambda manifest: manifest["tables"].pop("lab_user"), "its tables are not those of its manifest"),
+        (
+            lambda manifest: manifest["tables"]["lab_user"]["columns"].append("x); DROP TABLE lab_user"),
             "is not the one that",
         ),
-        (lambda told: told.update(home=5), "its manifest makes no sense"),
+        (lambda manifest: manifest.update(home=5), "its manifest makes no sense"),
     ],
 )
 def test_a_manifest_that_lies_is_refused(
@@ -144,13 +149,13 @@ def test_nothing_is_restored_beneath_workers_that_work(plain: tuple[Lab, Path], 
     shutil.copytree(plain[0].home, lab.home)
     code = "import django; django.setup(); from lab.models import Worker; Worker.objects.create(name='host:1:1', host='host')"
     lab.run("-c", code)
-    told = lab.labctl("restore", str(plain[1]), "--replace", ok=False)
-    assert "host:1:1 works for this lab: stop the workers" in told.stderr.replace("\n", " ")
+    done = lab.labctl("restore", str(plain[1]), "--replace", ok=False)
+    assert "host:1:1 works for this lab: stop the workers" in done.stderr.replace("\n", " ")
 
 
 def test_a_backup_that_cannot_be_written_leaves_nothing(plain: tuple[Lab, Path], tmp_path: Path) -> None:
-    told = plain[0].labctl("backup", str(tmp_path / "no" / "such" / "x.zip"), ok=False)
-    assert "cannot write" in told.stderr
-    told = plain[0].labctl("backup", str(tmp_path), ok=False)
-    assert "name the file" in told.stderr
+    done = plain[0].labctl("backup", str(tmp_path / "no" / "such" / "x.zip"), ok=False)
+    assert "cannot write" in done.stderr
+    done = plain[0].labctl("backup", str(tmp_path), ok=False)
+    assert "name the file" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -41,18 +41,18 @@ def test_what_is_restored_is_the_old_lab_brought_up_to_date(
     old.run("-m", "lab.tests.oldrows", version)
     file = tmp_path / "old.zip"
     old.labctl("backup", str(file))
-    told = new.labctl("restore", str(file)).stdout
-    assert "restored the lab of" in told
+    output = new.labctl("restore", str(file)).stdout
+    assert "restored the lab of" in output
     assert new.run("manage.py", "migrate", "--check").returncode == 0
     old.run("manage.py", "migrate", "--verbosity", "0")
     # 0030_fetch_looked_at writes the moment of the migration.
-    expected, found = old.rows(besides="looked_at"), new.rows(besides="looked_at")
-    assert expected.keys() == found.keys()
-    assert [name for name in expected if expected[name] != found[name]] == []
-    assert len(found["lab_run"]) == len(found["lab_standing"]) == 3
-    assert not [row for row in found["lab_run"] if any(str(value).startswith("/") for value in row)]
+    expected, restored = old.rows(besides="looked_at"), new.rows(besides="looked_at")
+    assert expected.keys() == restored.keys()
+    assert [name for name in expected if expected[name] != restored[name]] == []
+    assert len(restored["lab_run"]) == len(restored["lab_standing"]) == 3
+    assert not [row for row in restored["lab_run"] if any(str(value).startswith("/") for value in row)]
     # Users may do what they may only with these, which grow with the tables.
-    assert ("lab", "deployment") in {row[1:] for row in found["django_content_type"]}
+    assert ("lab", "deployment") in {row[1:] for row in restored["django_content_type"]}
     numbers_go_on(new)
 
 
@@ -75,11 +75,11 @@ def numbers_go_on(lab: Lab) -> None:
     if not lab.url:
         return
     with psycopg.connect(connecting(lab.url)) as postgres:
-        found = postgres.execute(
+        rows = postgres.execute(
             "SELECT table_name, column_name, pg_get_serial_sequence(quote_ident(table_name), column_name)"
             " FROM information_schema.columns WHERE table_schema = 'public'"
         ).fetchall()
-        numbered = [one for one in found if one[2]]
+        numbered = [row for row in rows if row[2]]
         assert len(numbered) > 20
         for table, column, sequence in numbered:
             query = f'SELECT nextval(%s) > coalesce(max("{column}"), 0) FROM "{table}"'

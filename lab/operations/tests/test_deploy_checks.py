@@ -23,9 +23,9 @@ SERVICE = {
 }
 
 
-def checked(home: Path, **given: str) -> tuple[int, str]:
+def checked(home: Path, **settings: str) -> tuple[int, str]:
     """Return the exit status and output of `manage.py check --deploy` with warnings as failures."""
-    environment = CLEAN | {"KPERFLAB_HOME": str(home), "PYTHONPATH": str(ROOT)} | given
+    environment = CLEAN | {"KPERFLAB_HOME": str(home), "PYTHONPATH": str(ROOT)} | settings
     done = run_python(["manage.py", "check", "--deploy", "--fail-level", "WARNING"], environment, ROOT)
     return done.returncode, done.stdout + done.stderr
 

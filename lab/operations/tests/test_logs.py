@@ -16,7 +16,7 @@ from lab.tests.fresh_python import run_python
 FORGED = "guest\n2026-11-22T00:00:00.000Z INFO run=9: all is well\r\x1b[2Jgone\u202eback\u2028next"
 
 
-def told(
+def log_line(
     text: str, form: logging.Formatter | None = None, *, exc: BaseException | None = None, **extra: object
 ) -> str:
     """One line as a service would write it."""
@@ -30,42 +30,42 @@ def told(
 
 def test_a_line_says_what_it_is_about_and_the_inner_block_counts() -> None:
     with about(experiment=3, run=7), about(target="guest", run=8):
-        line = told("booted")
+        line = log_line("booted")
     assert line.endswith("Z WARNING experiment=3 run=8 target=guest: booted")
-    assert told("booted").endswith("Z WARNING: booted")
+    assert log_line("booted").endswith("Z WARNING: booted")
     with about(run=7):
-        assert " run=9:" in told("booted", run=9), "what the call says counts more"
+        assert " run=9:" in log_line("booted", run=9), "what the call says counts more"
 
 
 def test_an_object_a_line_holds_the_same_and_nothing_that_happened_to_be_on_the_record() -> None:
     with about(run=7, worker="host:1:1"):
-        found = json.loads(told("booted", OneObject(), password="hunter22hunter22"))
-    assert set(found) == {"time", "level", "logger", "text", "run", "worker"}
-    assert (found["run"], found["logger"], found["text"]) == (7, "workers.tasks", "booted")
+        logged = json.loads(log_line("booted", OneObject(), password="hunter22hunter22"))
+    assert set(logged) == {"time", "level", "logger", "text", "run", "worker"}
+    assert (logged["run"], logged["logger"], logged["text"]) == (7, "workers.tasks", "booted")
 
 
 @pytest.mark.parametrize("form", [OneLine(), OneObject()], ids=["text", "json"])
 def test_nobody_writes_a_second_line_by_what_he_is_called(form: logging.Formatter) -> None:
     with about(target=FORGED):
-        line = told(f"{FORGED} is quarantined", form)
+        line = log_line(f"{FORGED} is quarantined", form)
     assert line.isprintable()
     assert len(line.splitlines()) == 1
 
 
 def test_a_value_with_blanks_cannot_be_taken_for_the_next_field() -> None:
     with about(target="a run=5"):
-        assert ' target="a run=5": x' in told("x")
+        assert ' target="a run=5": x' in log_line("x")
 
 
 def test_lines_that_an_error_quotes_stand_behind_a_bar() -> None:
     try:
         raise ValueError(FORGED)
     except ValueError as exc:
-        lines = told("failed", exc=exc).splitlines()
-        found = json.loads(told("failed", OneObject(), exc=exc))
+        lines = log_line("failed", exc=exc).splitlines()
+        logged = json.loads(log_line("failed", OneObject(), exc=exc))
     assert len(lines) > 3
     assert all(line.startswith("  | ") for line in lines[1:])
-    assert "ValueError: guest\n" in found["traceback"]
+    assert "ValueError: guest\n" in logged["traceback"]
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_a_field_nobody_knows_is_a_fault_of_ours() -> None:
 def test_a_thread_is_told_what_its_parent_worked_on() -> None:
     lines = []
 
-    def work(given: dict[str, str | int]) -> None:
-        lines.append(told("bare"))
-        with about(**given):
-            lines.append(told("told"))
+    def work(context: dict[str, str | int]) -> None:
+        lines.append(log_line("bare"))
+        with about(**context):
+            lines.append(log_line("told"))
 
     with about(build=4):
         thread = threading.Thread(target=work, args=(subjects(),))
@@ -125,6 +125,6 @@ def test_a_service_logs_objects_when_asked_and_keeps_celery_and_django_in_the_sa
     )
     environment = os.environ | {"KPERFLAB_HOME": str(tmp_path), "KPERFLAB_LOG": "json"}
     done = run_python(["-c", code], environment)
-    found = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(one["text"], one["run"]) for one in found] == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
-    assert set(found[0]) <= {"time", "level", "logger", "text", *FIELDS}
+    records = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(record["text"], record["run"]) for record in records] == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
+    assert set(records[0]) <= {"time", "level", "logger", "text", *FIELDS}

@@ -139,7 +139,7 @@ def world(request: pytest.FixtureRequest, home: Path) -> World:
 
 
 def gone(plan: Expiry) -> set[str]:
-    return {one.kind for one in plan.going}
+    return {holding.kind for holding in plan.going}
 
 
 @pytest.mark.process
@@ -150,7 +150,9 @@ def test_what_is_old_and_needed_by_nothing_goes_and_its_rows_stay(world: World) 
     assert gone(plan) >= ALL
     assert world.has(old) == ALL  # a plan removes nothing
     went = expire(plan)
-    assert {(one.kind, one.name) for one in went} == {(one.kind, one.name) for one in plan.going}
+    assert {(holding.kind, holding.name) for holding in went} == {
+        (holding.kind, holding.name) for holding in plan.going
+    }
     assert (world.has(old), world.has(young)) == (set(), ALL)
     run = Run.objects.get(experiment=old)
     assert run.expired_at is not None
@@ -212,8 +214,8 @@ def _boot_noted(experiment: Experiment) -> None:
 
 
 REASONS = {
-    one.__name__[1:]: one
-    for one in (_kept, _open, _standing, _searched, _regressed, _triaged, _noted, _boot_noted)
+    reason.__name__[1:]: reason
+    for reason in (_kept, _open, _standing, _searched, _regressed, _triaged, _noted, _boot_noted)
 }
 
 
@@ -288,7 +290,9 @@ def test_what_a_sending_left_that_broke_off_goes_after_a_day(home: Path, store: 
     store.put(name_in_store(key_of(99), "ab" * 32), b"half")
     assert plan_expiry().going == ()
     plan = plan_expiry(now=NOW + timedelta(days=1, hours=1))
-    assert [(one.kind, one.name, one.stored) for one in plan.going] == [("artifact", key_of(99), 4)]
+    assert [(holding.kind, holding.name, holding.stored) for holding in plan.going] == [
+        ("artifact", key_of(99), 4)
+    ]
     assert world.made == 0
 
 
@@ -329,7 +333,7 @@ def test_nothing_a_needed_comparison_needs_is_ever_removed(home: Path, store: St
     used = set(Build.objects.filter(variants__experiment__in=needed).values_list("artifact_key", flat=True))
     artifacts = ArtifactStore(home / "artifacts")
     assert all(artifacts.verify(key) for key in used)
-    assert not used & {one.name for one in went}
+    assert not used & {holding.name for holding in went}
     assert [model.objects.count() for model in (Experiment, Run, Sample, Profile, Build)] == rows
 
 

@@ -40,18 +40,20 @@ HARMLESS = (
 def ours() -> dict[str, Migration]:
     loader = MigrationLoader(None)
     return {
-        name: one for (app, name), one in loader.disk_migrations.items() if app == "lab" and name >= SINCE
+        name: migration
+        for (app, name), migration in loader.disk_migrations.items()
+        if app == "lab" and name >= SINCE
     }
 
 
-def complaints(one: Migration) -> Iterator[str]:
+def complaints(migration: Migration) -> Iterator[str]:
     """Yield the operations that older code would not survive, a line each."""
     made = {
         operation.name.lower()
-        for operation in one.operations
+        for operation in migration.operations
         if isinstance(operation, migrations.CreateModel)
     }
-    for operation in one.operations:
+    for operation in migration.operations:
         why = trouble(operation, made)
         if why:
             yield f"{operation.describe()}: {why}"
@@ -92,17 +94,17 @@ def _of_new_column(field: models.Field[object, object]) -> str:
 
 
 def test_every_migration_since_the_fleet_can_be_lived_through_or_says_that_it_cannot() -> None:
-    found = {
-        name: list(complaints(one))
-        for name, one in ours().items()
-        if not getattr(one, MARK, "") and not getattr(one, LIVED, "")
+    problems = {
+        name: list(complaints(migration))
+        for name, migration in ours().items()
+        if not getattr(migration, MARK, "") and not getattr(migration, LIVED, "")
     }
-    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert {name: lines for name, lines in problems.items() if lines} == {}
 
 
 def test_what_stops_the_lab_is_in_the_upgrade_notes() -> None:
     notes = NOTES.read_text()
-    marked = [name for name, one in ours().items() if getattr(one, MARK, "")]
+    marked = [name for name, migration in ours().items() if getattr(migration, MARK, "")]
     assert [name for name in marked if f"`{name}`" not in notes] == []
     for name in marked:
         assert list(complaints(ours()[name])), f"{name} says that it stops the lab, which it need not"
@@ -126,8 +128,8 @@ def test_what_stops_the_lab_is_in_the_upgrade_notes() -> None:
     ],
 )
 def test_the_rule_sees_what_breaks_old_code(operation: Operation, said: str) -> None:
-    one = type("Of", (Migration,), {"operations": [operation]})("0099_x", "lab")
-    assert said in " ".join(complaints(one))
+    migration = type("Of", (Migration,), {"operations": [operation]})("0099_x", "lab")
+    assert said in " ".join(complaints(migration))
 
 
 @pytest.mark.parametrize(
@@ -141,5 +143,5 @@ def test_the_rule_sees_what_breaks_old_code(operation: Operation, said: str) -> 
     ],
 )
 def test_the_rule_lets_through_what_only_adds(operation: Operation) -> None:
-    one = type("Of", (Migration,), {"operations": [operation]})("0099_x", "lab")
-    assert list(complaints(one)) == []
+    migration = type("Of", (Migration,), {"operations": [operation]})("0099_x", "lab")
+    assert list(complaints(migration)) == []

@@ -22,9 +22,9 @@ def test_a_token_is_found_by_its_text_and_kept_as_a_hash(ada: User) -> None:
     assert token.name == "ci of mm"
     assert token.scopes == ["read", "submit"]
     assert text not in str(Token.objects.values().get())
-    found = find_token(text)
-    assert found is not None
-    assert found.user == ada
+    match = find_token(text)
+    assert match is not None
+    assert match.user == ada
     assert Token.objects.get().used_at is not None
     assert find_token(text + "0") is None
 

@@ -26,9 +26,9 @@ def test_below_a_symbol_stands_what_it_calls_whoever_called_it() -> None:
 
 def test_an_inner_call_of_a_recursive_symbol_stays_where_it_is() -> None:
     tree = united({("x", "walk", "step", "walk", "step"): 3, ("x", "walk", "stop"): 2})
-    told = chains(callee_tree(tree, "walk"))
-    assert told["walk", "walk"] == [5]
-    assert told["walk", "walk", "step", "walk", "step"] == [3]
+    samples = chains(callee_tree(tree, "walk"))
+    assert samples["walk", "walk"] == [5]
+    assert samples["walk", "walk", "step", "walk", "step"] == [3]
 
 
 def test_a_symbol_that_nothing_holds_has_no_tree() -> None:
@@ -47,10 +47,10 @@ def test_a_difference_seen_from_one_symbol_down_tells_what_is_certain() -> None:
         for spin in (100, 102, 101, 300, 305, 295)
     ]
     whole = united(*boots)
-    found = callee_tree(whole, "open")
+    callees = callee_tree(whole, "open")
     shifts = compare_profiles(
-        found, sides_of(np.repeat([0, 1], 3), base=0, candidate=1), whole=whole.samples
+        callees, sides_of(np.repeat([0, 1], 3), base=0, candidate=1), whole=whole.samples
     ).samples
-    told = dict(zip(chains(found), shifts.q.tolist(), strict=True))
-    assert told["open", "open", "spin"] < 0.05
-    assert not told["open", "open", "work"] < 0.05
+    q_values = dict(zip(chains(callees), shifts.q.tolist(), strict=True))
+    assert q_values["open", "open", "spin"] < 0.05
+    assert not q_values["open", "open", "work"] < 0.05

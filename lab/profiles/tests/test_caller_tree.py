@@ -18,13 +18,13 @@ def united(*sides: Stacks) -> UnitedTree:
 
 def chains(tree: UnitedTree) -> dict[tuple[str, ...], list[int]]:
     """By chain of names from the root down: the samples in it or below, a profile each."""
-    found: dict[tuple[str, ...], list[int]] = {}
+    samples: dict[tuple[str, ...], list[int]] = {}
     paths: list[tuple[str, ...]] = []
     for node in range(len(tree)):
         above = int(tree.parent[node])
         paths.append((*(paths[above] if above >= 0 else ()), tree.names[int(tree.name[node])]))
-        found[paths[node]] = tree.total[node].tolist()
-    return found
+        samples[paths[node]] = tree.total[node].tolist()
+    return samples
 
 
 def test_below_a_symbol_stands_who_called_it() -> None:
@@ -43,15 +43,15 @@ def test_below_a_symbol_stands_who_called_it() -> None:
 
 def test_of_every_symbol_each_samples_own_frame_comes_first() -> None:
     tree = caller_tree(united({("x", "open"): 6, ("x",): 4, ("y", "open"): 1}))
-    told = chains(tree)
-    assert told["all",] == [11]
-    assert (told["all", "open"], told["all", "x"]) == ([7], [4])
-    assert told["all", "open", "y"] == [1]
+    samples = chains(tree)
+    assert samples["all",] == [11]
+    assert (samples["all", "open"], samples["all", "x"]) == ([7], [4])
+    assert samples["all", "open", "y"] == [1]
 
 
 def test_a_recursive_symbol_counts_once() -> None:
-    told = chains(caller_tree(united({("x", "lock", "y", "lock"): 3}), "lock"))
-    assert told == {("lock",): [3], ("lock", "lock"): [3], ("lock", "lock", "x"): [3]}
+    samples = chains(caller_tree(united({("x", "lock", "y", "lock"): 3}), "lock"))
+    assert samples == {("lock",): [3], ("lock", "lock"): [3], ("lock", "lock", "x"): [3]}
 
 
 def test_a_part_of_a_name_asks_for_all_that_hold_it_and_nothing_is_no_tree() -> None:
@@ -63,10 +63,10 @@ def test_a_part_of_a_name_asks_for_all_that_hold_it_and_nothing_is_no_tree() -> 
 def test_callers_too_thin_to_see_and_chains_too_long_are_cut_not_lost() -> None:
     deep = tuple(f"f{number}" for number in range(3 * DEEPEST))
     tree = united({(*deep, "lock"): 10**7, ("rare", "deep", "lock"): 1})
-    found = caller_tree(tree, "lock")
-    assert found.total[0].tolist() == [10**7 + 1]
-    assert len(found) < DEEPEST + 5
-    assert ("lock", "lock", "deep", "rare") not in chains(found)
+    callers = caller_tree(tree, "lock")
+    assert callers.total[0].tolist() == [10**7 + 1]
+    assert len(callers) < DEEPEST + 5
+    assert ("lock", "lock", "deep", "rare") not in chains(callers)
 
 
 def boot(reads: int) -> Stacks:
@@ -80,8 +80,8 @@ def test_a_difference_seen_from_the_callers_tells_what_is_certain(waits: bool) -
         *({stack: n * scale for stack, n in boot(reads).items()} for reads in (680, 690, 685, 260, 265, 255))
     )
     sides = sides_of(np.repeat([0, 1], 3), base=0, candidate=1)
-    found = caller_tree(tree, "lock")
-    shifts = compare_profiles(found, sides, unit="ns" if waits else "samples", whole=tree.samples).samples
-    told = dict(zip(chains(found), shifts.q.tolist(), strict=True))
-    assert told["lock", "lock", "open"] < 0.05
-    assert not told["lock", "lock", "stat"] < 0.05
+    callers = caller_tree(tree, "lock")
+    shifts = compare_profiles(callers, sides, unit="ns" if waits else "samples", whole=tree.samples).samples
+    q_values = dict(zip(chains(callers), shifts.q.tolist(), strict=True))
+    assert q_values["lock", "lock", "open"] < 0.05
+    assert not q_values["lock", "lock", "stat"] < 0.05

@@ -21,20 +21,20 @@ def case(db: None) -> Case:
 
 
 def claims(case: Case, kind: str = "") -> VariantClaims:
-    (found,) = profile_page(case.experiment_id, case.pk, kind=kind, rows=1).claims
-    return found
+    (variant_claims,) = profile_page(case.experiment_id, case.pk, kind=kind, rows=1).claims
+    return variant_claims
 
 
 def test_functions_in_the_diff_are_told_by_what_was_measured_in_them(case: Case) -> None:
     make_patch_switch(case.experiment, "p", text=diff_of("memcpy", "kernfs_iop_permission", "kernfs_new"))
-    found = claims(case)
-    assert (found.variant, found.base, found.unit) == ("p", "base", "samples")
-    assert [(one.function, one.verdict) for one in found.claims] == [
+    variant_claims = claims(case)
+    assert (variant_claims.variant, variant_claims.base, variant_claims.unit) == ("p", "base", "samples")
+    assert [(claim.function, claim.verdict) for claim in variant_claims.claims] == [
         ("kernfs_iop_permission", "changed"),
         ("memcpy", "unchanged"),
         ("kernfs_new", "unseen"),
     ]
-    permission, memcpy, new = found.claims
+    permission, memcpy, new = variant_claims.claims
     assert permission.measured is not None
     assert permission.measured.children, "only what it calls became less"
     assert permission.measured.before == pytest.approx(0.68, abs=0.01)
@@ -46,14 +46,14 @@ def test_functions_in_the_diff_are_told_by_what_was_measured_in_them(case: Case)
 
 def test_a_function_in_the_diff_has_its_hunks(case: Case) -> None:
     make_patch_switch(case.experiment, "p", text=diff_of("memcpy", "kernfs_iop_permission"))
-    (one,) = (one for one in claims(case).claims if one.function == "memcpy")
-    assert one.path == "fs/a.c"
-    assert one.hunks == ("@@ -1,1 +1,2 @@ int memcpy(void)\n a();\n+b();",)
+    (claim,) = (claim for claim in claims(case).claims if claim.function == "memcpy")
+    assert claim.path == "fs/a.c"
+    assert claim.hunks == ("@@ -1,1 +1,2 @@ int memcpy(void)\n a();\n+b();",)
 
 
 def test_what_changed_outside_the_diff_is_named_too(case: Case) -> None:
     make_patch_switch(case.experiment, "p", text=diff_of("memcpy"))
-    assert [one.symbol for one in claims(case).unclaimed] == ["other", "down_read"]
+    assert [row.symbol for row in claims(case).unclaimed] == ["other", "down_read"]
 
 
 def test_a_copy_that_the_compiler_made_is_its_function(case: Case) -> None:
@@ -70,9 +70,9 @@ def test_waits_are_compared_as_times(case: Case) -> None:
     make_patch_switch(case.experiment, "p", text=diff_of("down_read"))
     for run in case.runs.select_related("variant"):
         add_waits(run, {("open", "down_read"): (4 if run.variant.switches else 40) * MS + run.block})
-    (one,) = claims(case, "lock").claims
-    assert one.measured is not None
-    assert (one.verdict, round(one.measured.before / MS), round(one.measured.after / MS)) == (
+    (claim,) = claims(case, "lock").claims
+    assert claim.measured is not None
+    assert (claim.verdict, round(claim.measured.before / MS), round(claim.measured.after / MS)) == (
         "changed",
         40,
         4,

@@ -36,9 +36,9 @@ def test_no_row_of_the_base_itself_is_ever_called_the_patchs() -> None:
         factor = noise_of(base)
         for half in ([0, 1], [0, 2], [0, 3]):
             rest = [boot for boot in range(4) if boot not in half]
-            one, other = base[:, half], base[:, rest]
-            gap = np.maximum(other.min(axis=1) - one.max(axis=1), one.min(axis=1) - other.max(axis=1))
-            spread = np.maximum(np.ptp(one, axis=1), np.ptp(other, axis=1))
+            chosen, other = base[:, half], base[:, rest]
+            gap = np.maximum(other.min(axis=1) - chosen.max(axis=1), chosen.min(axis=1) - other.max(axis=1))
+            spread = np.maximum(np.ptp(chosen, axis=1), np.ptp(other, axis=1))
             assert not ((gap > factor * spread) & (spread > 0)).any()
 
 

@@ -55,10 +55,10 @@ def test_two_per_cent_more_instructions_are_found_among_noisy_counters() -> None
     values = counted(rng, "uneven", place.arm.size)
     values[0] = 1e8 * np.exp(rng.normal(0, 0.001, place.arm.size))
     values[0, place.arm == 1] *= 1.02
-    found = counter_shifts(values, place)
-    assert found.q[0] <= 0.05
-    assert found.low[0] < 1.02 < found.high[0]
-    assert found.ratio[0] == pytest.approx(1.02, abs=0.003)
+    shifts = counter_shifts(values, place)
+    assert shifts.q[0] <= 0.05
+    assert shifts.low[0] < 1.02 < shifts.high[0]
+    assert shifts.ratio[0] == pytest.approx(1.02, abs=0.003)
 
 
 def test_what_only_the_candidate_does_is_certain_without_a_ratio_once_boots_are_many() -> None:
@@ -67,18 +67,18 @@ def test_what_only_the_candidate_does_is_certain_without_a_ratio_once_boots_are_
         place = layout(blocks)
         values = counted(rng, "even", place.arm.size)
         values[0] = np.where(place.arm == 1, rng.poisson(900, place.arm.size), 0)
-        found = counter_shifts(values, place)
-        assert (found.q[0] <= 0.05) == certain
-        assert np.isnan(found.ratio[0])
+        shifts = counter_shifts(values, place)
+        assert (shifts.q[0] <= 0.05) == certain
+        assert np.isnan(shifts.ratio[0])
 
 
 def test_boots_that_agree_exactly_are_judged_by_the_orders_possible() -> None:
     place = layout(6)
     same, other = np.full(18, 7.0), np.where(place.arm == 1, 8.0, 7.0)
-    found = counter_shifts(np.stack([same, other]), place)
-    assert found.p[0] == 1.0
-    assert found.ratio[1] == pytest.approx(8 / 7)
-    assert found.p[1] == pytest.approx(1 / 18564)
+    shifts = counter_shifts(np.stack([same, other]), place)
+    assert shifts.p[0] == 1.0
+    assert shifts.ratio[1] == pytest.approx(8 / 7)
+    assert shifts.p[1] == pytest.approx(1 / 18564)
 
 
 def test_a_counter_that_some_boots_cannot_tell_is_compared_without_them() -> None:
@@ -87,9 +87,9 @@ def test_a_counter_that_some_boots_cannot_tell_is_compared_without_them() -> Non
     values = counted(rng, "even", 12)[:3]
     values[0], values[1] = 1000 + rng.normal(0, 5, 12), np.nan
     values[0, 0] = np.nan
-    found = counter_shifts(values, place)
-    assert np.isfinite(found.p[0])
-    assert np.isnan(found.p[1])
+    shifts = counter_shifts(values, place)
+    assert np.isfinite(shifts.p[0])
+    assert np.isnan(shifts.p[1])
 
 
 @pytest.mark.parametrize("arms", [[0, 1], [0, 0], [1, 1], [0, 1, 0, 1]])

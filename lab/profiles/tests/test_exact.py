@@ -24,28 +24,28 @@ def case(db: None) -> Case:
 
 
 def change(case: Case) -> ExactChange:
-    (found,) = exact_changes(case.pk)
-    return found
+    (exact_change,) = exact_changes(case.pk)
+    return exact_change
 
 
 def test_a_patch_of_one_instruction_is_named_with_its_exact_number(case: Case) -> None:
-    found = change(case)
-    patch = [row for row in found.rows if row.of_patch]
+    exact_change = change(case)
+    patch = [row for row in exact_change.rows if row.of_patch]
     assert [(row.symbol, row.before, row.after, row.change) for row in patch] == [
         ("kernfs_fop_open", 20.0, 21.0, 1.0)
     ]
     assert (patch[0].calls_before, patch[0].calls_after) == (1.0, 1.0)
-    assert found.of_patch == 1.0
-    assert (found.operation, found.operations) == ("open", 100)
+    assert exact_change.of_patch == 1.0
+    assert (exact_change.operation, exact_change.operations) == ("open", 100)
 
 
 def test_what_differs_between_boots_of_the_base_is_not_the_patch(case: Case) -> None:
-    found = change(case)
-    others = {row.symbol: (row.before, row.after) for row in found.rows if not row.of_patch}
+    exact_change = change(case)
+    others = {row.symbol: (row.before, row.after) for row in exact_change.rows if not row.of_patch}
     assert set(others) == {"___slab_alloc", "[interrupts]"}
-    assert found.change == pytest.approx(found.of_patch + found.of_chance)
+    assert exact_change.change == pytest.approx(exact_change.of_patch + exact_change.of_chance)
     # do_sys_open has its own instructions and those in the window's loop.
-    assert found.equal == 2
+    assert exact_change.equal == 2
 
 
 def test_interrupts_are_left_out_of_the_page_unless_asked_for(case: Case) -> None:
@@ -61,9 +61,9 @@ def test_interrupts_are_left_out_of_the_page_unless_asked_for(case: Case) -> Non
 
 
 def test_a_difference_has_the_numbers_of_one_boot(case: Case) -> None:
-    found = difference(case.experiment_id, case.pk, base="", variant="p")
-    assert found.unit == "instructions"
-    base, patched = found.sides
+    compared = difference(case.experiment_id, case.pk, base="", variant="p")
+    assert compared.unit == "instructions"
+    base, patched = compared.sides
     assert patched.samples - base.samples == 100 + 1200
     folded = profile_file(case.experiment_id, "folded", variant="p", base="base", kind="exact").decode()
     assert "main;do_sys_open;kernfs_fop_open 2000 2100\n" in folded
@@ -76,16 +76,16 @@ def test_other_tools_get_instructions(case: Case) -> None:
 
 
 def test_data_for_labctl_and_the_api_has_the_change(case: Case) -> None:
-    (told,) = profile_data(case.experiment_id)
-    (change_,) = told["profile"]["changes"]
+    (profiled,) = profile_data(case.experiment_id)
+    (change_,) = profiled["profile"]["changes"]
     assert change_["of_patch"] == 1.0
     assert change_["rows"][0]["symbol"] == "kernfs_fop_open"
     assert change_["rows"][0]["change"] == 1.0
 
 
 def test_one_boot_a_side_says_what_that_cannot_tell(db: None) -> None:
-    found = change(exact_experiment(boots=1))
-    assert "profile_boots = 2" in found.doubt
+    exact_change = change(exact_experiment(boots=1))
+    assert "profile_boots = 2" in exact_change.doubt
 
 
 def test_a_case_without_exact_profiles_has_no_changes(db: None) -> None:
@@ -111,19 +111,19 @@ def test_functions_in_the_patchs_diff_are_told_from_others_that_changed(case: Ca
     text = "diff --git a/fs/a.c b/fs/a.c\n--- a/fs/a.c\n+++ b/fs/a.c\n"
     text += "".join(hunk.format(10 * at + 1, name) for at, name in enumerate(names))
     make_patch_switch(case.experiment, "p", text=text)
-    found = change(case)
-    assert {row.symbol for row in found.rows if row.touched} == {"kernfs_fop_open"}
-    assert found.claims is not None
-    assert {one.function: one.verdict for one in found.claims.claims} == {
+    exact_change = change(case)
+    assert {row.symbol for row in exact_change.rows if row.touched} == {"kernfs_fop_open"}
+    assert exact_change.claims is not None
+    assert {claim.function: claim.verdict for claim in exact_change.claims.claims} == {
         "kernfs_fop_open": "changed",
         "do_sys_open": "unchanged",
         "kernfs_fop_release": "unseen",
     }
-    assert found.claims == profile_page(case.experiment_id, case.pk).claims[0]
+    assert exact_change.claims == profile_page(case.experiment_id, case.pk).claims[0]
 
 
 def test_a_diff_that_cannot_be_read_leaves_the_numbers(case: Case) -> None:
     make_patch_switch(case.experiment, "p", text="--- a/x\n+++ b/x\n@@ -1 +1 @@@ torn")
-    found = change(case)
-    assert not any(row.touched for row in found.rows)
-    assert found.of_patch == 1.0
+    exact_change = change(case)
+    assert not any(row.touched for row in exact_change.rows)
+    assert exact_change.of_patch == 1.0

@@ -40,26 +40,26 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def fields(data: bytes) -> list[tuple[int, int | bytes]]:
     """The fields of a protocol buffer message: number and value."""
-    found: list[tuple[int, int | bytes]] = []
+    pairs: list[tuple[int, int | bytes]] = []
     at = 0
     while at < len(data):
         key, at = varint(data, at)
         value, at = varint(data, at)
         if key & 7 == 2:
-            found.append((key >> 3, data[at : at + value]))
+            pairs.append((key >> 3, data[at : at + value]))
             at += value
         else:
-            found.append((key >> 3, value))
-    return found
+            pairs.append((key >> 3, value))
+    return pairs
 
 
 def varints(data: int | bytes) -> list[int]:
     assert isinstance(data, bytes)
-    found, at = [], 0
+    values, at = [], 0
     while at < len(data):
         value, at = varint(data, at)
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def read_pprof(raw: bytes) -> Stacks:
@@ -69,14 +69,18 @@ def read_pprof(raw: bytes) -> Stacks:
     kinds = [dict(fields(value)) for field, value in whole if field == 1 and isinstance(value, bytes)]
     assert [(strings[int(kind[1])], strings[int(kind[2])]) for kind in kinds] == [("samples", "count")]
     functions = {
-        int(one[1]): strings[int(one[2])]
-        for one in (dict(fields(value)) for field, value in whole if field == 5 and isinstance(value, bytes))
+        int(function[1]): strings[int(function[2])]
+        for function in (
+            dict(fields(value)) for field, value in whole if field == 5 and isinstance(value, bytes)
+        )
     }
     locations = {}
-    for one in (dict(fields(value)) for field, value in whole if field == 4 and isinstance(value, bytes)):
-        line = one[4]
+    for location in (
+        dict(fields(value)) for field, value in whole if field == 4 and isinstance(value, bytes)
+    ):
+        line = location[4]
         assert isinstance(line, bytes)
-        locations[int(one[1])] = functions[int(dict(fields(line))[1])]
+        locations[int(location[1])] = functions[int(dict(fields(line))[1])]
     stacks: Stacks = {}
     for sample in (dict(fields(value)) for field, value in whole if field == 2 and isinstance(value, bytes)):
         (count,) = varints(sample[2])
@@ -93,13 +97,17 @@ def places_of(raw: bytes) -> dict[str, tuple[str, int, int]]:
         for at in (4, 5)
     }
     lines = {
-        int(one[1]): int(dict(fields(bytes(one[4]))).get(2, 0))
-        for one in messages[4]
-        if isinstance(one[4], bytes)
+        int(location[1]): int(dict(fields(bytes(location[4]))).get(2, 0))
+        for location in messages[4]
+        if isinstance(location[4], bytes)
     }
     return {
-        strings[int(one[2])]: (strings[int(one.get(4, 0))], int(one.get(5, 0)), lines[int(one[1])])
-        for one in messages[5]
+        strings[int(function[2])]: (
+            strings[int(function.get(4, 0))],
+            int(function.get(5, 0)),
+            lines[int(function[1])],
+        )
+        for function in messages[5]
     }
 
 
@@ -113,12 +121,12 @@ def test_pprof_gets_file_and_line_of_the_functions_that_have_them() -> None:
 
 def collapse(script: str) -> Stacks:
     """Collapse stacks as stackcollapse-perf.pl does: a sample a paragraph, its head, then frames leaf first."""
-    found: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     for paragraph in script.strip().split("\n\n"):
         head, *frames = paragraph.split("\n")
         names = [frame.split(maxsplit=1)[1].rsplit(" (", 1)[0] for frame in frames]
-        found[(head.split("  ")[0], *reversed(names))] += 1
-    return dict(found)
+        counts[(head.split("  ")[0], *reversed(names))] += 1
+    return dict(counts)
 
 
 @pytest.mark.parametrize("stacks", [PLAIN, HOSTILE])
@@ -131,9 +139,9 @@ def test_pprof_holds_the_stacks(stacks: Stacks) -> None:
 @pytest.mark.parametrize("stacks", [PLAIN, HOSTILE])
 def test_speedscope_holds_the_stacks(stacks: Stacks) -> None:
     whole = tree(stacks)
-    told = json.loads(write_speedscope(whole, "title"))
-    names = [frame["name"] for frame in told["shared"]["frames"]]
-    (profile,) = told["profiles"]
+    document = json.loads(write_speedscope(whole, "title"))
+    names = [frame["name"] for frame in document["shared"]["frames"]]
+    (profile,) = document["profiles"]
     pairs = zip(profile["samples"], profile["weights"], strict=True)
     assert {tuple(names[i] for i in stack): weight for stack, weight in pairs} == dict(stacks_of(whole))
     assert profile["endValue"] == sum(stacks.values())
@@ -163,10 +171,12 @@ def test_two_counts_hold_what_is_on_one_side_only() -> None:
 def test_a_picture_is_wellformed_and_its_frames_add_up(stacks: Stacks) -> None:
     picture = Xml.fromstring(write_svg(tree(stacks), 'a "caption" & more'))
     widths = [
-        float(one.attrib["width"]) for one in picture.iter() if one.tag.endswith("rect") and "x" in one.attrib
+        float(element.attrib["width"])
+        for element in picture.iter()
+        if element.tag.endswith("rect") and "x" in element.attrib
     ]
     assert max(widths, default=0) < 1200
-    assert {attribute for one in picture.iter() for attribute in one.attrib} <= {
+    assert {attribute for element in picture.iter() for attribute in element.attrib} <= {
         *("viewBox", "font-family", "font-size", "role", "width", "height", "fill", "x", "y"),
     }
 

@@ -17,10 +17,10 @@ def tree(stacks: Stacks) -> FrameTree:
 
 
 def paths(united: UnitedTree) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
+    chains: list[tuple[str, ...]] = []
     for node, parent in enumerate(united.parent.tolist()):
-        found.append((*found[parent], united.names[united.name[node]]) if node else ())
-    return found
+        chains.append((*chains[parent], united.names[united.name[node]]) if node else ())
+    return chains
 
 
 def own(united: UnitedTree) -> dict[tuple[str, ...], list[int]]:
@@ -79,8 +79,8 @@ def test_any_profiles_add_up_as_their_stacks_do() -> None:
 
 def test_nodes_are_in_preorder_and_siblings_ascend() -> None:
     united = align([tree(some_stacks(1)), tree(some_stacks(2))])
-    found = [tuple(name.encode() for name in path) for path in paths(united)]
-    assert all(before < after for before, after in pairwise(found))
+    encoded = [tuple(name.encode() for name in path) for path in paths(united)]
+    assert all(before < after for before, after in pairwise(encoded))
 
 
 def test_boots_added_up_are_a_tree_like_any_other() -> None:

@@ -44,14 +44,14 @@ def test_of_pages_on_which_nothing_moved_few_call_anything(boots: tuple[int, ...
 
 def test_a_frame_that_loses_a_third_is_found_by_three_boots_a_side() -> None:
     rng = np.random.default_rng(6)
-    found = 0
+    hits = 0
     for _ in range(20):
         counts = page(rng, 6, shape="even")
         counts[0] = rng.poisson(counts[1:].sum(axis=0) * np.repeat([0.06, 0.04], 3))
         shifts = compare(counts, counts.sum(axis=0), sides(3, 3))
-        found += bool(shifts.certain[0])
+        hits += bool(shifts.certain[0])
         assert shifts.log_ratio[0] == pytest.approx(-0.58, abs=0.35)
-    assert found >= 17
+    assert hits >= 17
 
 
 def test_absolute_samples_move_where_shares_do_not() -> None:
@@ -126,10 +126,10 @@ def boot(reads: int) -> dict[tuple[str, ...], int]:
 def test_a_chain_of_frames_with_the_same_samples_has_one_answer() -> None:
     united = align([build_tree(boot(reads).items()) for reads in (680, 690, 685, 260, 265, 255)])
     shifts = compare_frames(united, sides_of(np.repeat([0, 1], 3), base=0, candidate=1))
-    told = {united.names[n]: q for n, q in zip(united.name.tolist(), shifts.q.tolist(), strict=True)}
-    assert told["down_read"] < 0.001
-    assert np.isnan(told["x"])
-    assert told["open"] == pytest.approx(told["gone"])
+    q_values = {united.names[n]: q for n, q in zip(united.name.tolist(), shifts.q.tolist(), strict=True)}
+    assert q_values["down_read"] < 0.001
+    assert np.isnan(q_values["x"])
+    assert q_values["open"] == pytest.approx(q_values["gone"])
 
 
 def test_the_bases_twin_counts_as_base_unless_it_is_what_is_compared() -> None:
@@ -165,7 +165,7 @@ def test_every_family_of_a_table_has_its_own_rate_of_false_calls() -> None:
     assert [len(family) for family in tables] == [2, 2]
     assert tables[0][0].shifts is None
     moved = [family[1].shifts for family in tables]
-    assert [len(one.q) for one in moved if one] == [2, 1]
+    assert [len(shifts.q) for shifts in moved if shifts] == [2, 1]
     assert (
         share_table([counts], counts.sum(axis=0), np.repeat([0, 1], 3), base=None, twin=None)[0][1].shifts
         is None

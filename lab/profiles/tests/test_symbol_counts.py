@@ -57,8 +57,8 @@ def test_symbols_that_no_sample_holds_have_no_rows() -> None:
 def test_own_and_total_samples_count_a_recursive_symbol_once() -> None:
     tree = united({("a", "b", "a"): 1, ("a",): 3})
     counts = symbol_counts(tree)
-    told = {n: (counts.own[i, 0], counts.total[i, 0]) for i, n in enumerate(tree.names)}
-    assert (told["a"], told["b"]) == ((4, 4), (0, 1))
+    samples = {n: (counts.own[i, 0], counts.total[i, 0]) for i, n in enumerate(tree.names)}
+    assert (samples["a"], samples["b"]) == ((4, 4), (0, 1))
 
 
 def test_what_a_symbol_calls_and_spends_itself_adds_up_to_its_total() -> None:

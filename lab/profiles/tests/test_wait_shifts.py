@@ -21,15 +21,15 @@ def sides(*boots: int) -> Sides:
 
 def restlessness(rng: np.random.Generator, shape: str, frames: int, boots: int) -> np.ndarray:
     """Return how much more or less often each frame waits in each boot, for no reason."""
-    one = np.ones((frames, boots))
+    factors = np.ones((frames, boots))
     if shape == "restless":
-        return np.exp(rng.normal(0, 0.3, one.shape))
+        return np.exp(rng.normal(0, 0.3, factors.shape))
     if shape == "boots":
-        return np.exp(rng.normal(0, 0.5, (1, boots))) * one
+        return np.exp(rng.normal(0, 0.5, (1, boots))) * factors
     if shape == "uneven":
         spread = np.exp(rng.normal(np.log(0.2), 1, (frames, 1)))
-        return np.minimum(np.exp(rng.normal(0, 1, one.shape) * spread), 20)
-    return one
+        return np.minimum(np.exp(rng.normal(0, 1, factors.shape) * spread), 20)
+    return factors
 
 
 def waits(rng: np.random.Generator, boots: int, *, shape: str, frames: int = 40) -> np.ndarray:
@@ -62,23 +62,23 @@ def test_of_pages_of_waits_on_which_nothing_moved_few_call_anything(
     called = 0
     for _ in range(60):
         times = waits(rng, sum(boots), shape=shape)
-        found = compare_waits(times, times.sum(axis=0), sides(*boots), scale=scale)  # type: ignore[arg-type]
-        called += bool(found.certain.any())
+        shifts = compare_waits(times, times.sum(axis=0), sides(*boots), scale=scale)  # type: ignore[arg-type]
+        called += bool(shifts.certain.any())
     # 5 % are 3 of 60; 8 or more happen once in 400 times then.
     assert called < 8
 
 
 def test_a_lock_that_is_waited_for_a_third_as_long_is_found_by_five_boots_a_side() -> None:
     rng = np.random.default_rng(6)
-    found = 0
+    hits = 0
     for _ in range(20):
         times = waits(rng, 10, shape="even")
         times[0] = rng.lognormal(13, 0.2, 10)
         times[0, 5:] //= 3
         shifts = compare_waits(times, times.sum(axis=0), sides(5, 5))
-        found += bool(shifts.certain[0])
+        hits += bool(shifts.certain[0])
         assert shifts.log_ratio[0] == pytest.approx(-1.58, abs=0.6)
-    assert found >= 7
+    assert hits >= 7
 
 
 def test_one_long_wait_is_not_certain_however_many_nanoseconds_it_is() -> None:
@@ -151,15 +151,17 @@ def boot(reads: int) -> dict[tuple[str, ...], int]:
 def test_a_page_of_waits_has_time_a_boot_and_its_certainty_for_each_variant() -> None:
     united = align([build_tree(boot(reads).items()) for reads in (680, 690, 685, 260, 265, 255)], idle=True)
     owners = np.repeat([0, 1], 3)
-    found = compare_profiles(united, sides_of(owners, base=0, candidate=1), unit="ns")
-    told = {united.names[n]: q for n, q in zip(united.name.tolist(), found.samples.q.tolist(), strict=True)}
-    assert told["down_read"] < 0.01
+    compared = compare_profiles(united, sides_of(owners, base=0, candidate=1), unit="ns")
+    q_values = {
+        united.names[n]: q for n, q in zip(united.name.tolist(), compared.samples.q.tolist(), strict=True)
+    }
+    assert q_values["down_read"] < 0.01
     ((_, candidate),) = share_table([united.total], united.samples, owners, base=0, twin=None, unit="ns")
     assert candidate.interval.share[0] == pytest.approx(360e6, rel=0.02)
 
 
 def test_a_variant_that_no_longer_waits_is_an_answer_not_a_doubt() -> None:
-    united = align([build_tree(one.items()) for one in [boot(5)] * 3 + [{}] * 3], idle=True)
+    united = align([build_tree(stacks.items()) for stacks in [boot(5)] * 3 + [{}] * 3], idle=True)
     side = sides_of(np.repeat([0, 1], 3), base=0, candidate=1)
     assert doubt(united, side, unit="ns") == ""
     assert doubt(united, side) != ""

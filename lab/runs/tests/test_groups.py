@@ -63,12 +63,12 @@ def boot(target: str, record: RunRecord | None = None) -> Run:
 
 
 def blocks_by_target() -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
+    blocks: dict[str, set[int]] = {}
     counting = Run.objects.filter(state="done", invalid=[]).select_related("target")
     for run in counting:
         assert run.target
-        found.setdefault(run.target.name, set()).add(run.block)
-    return found
+        blocks.setdefault(run.target.name, set()).add(run.block)
+    return blocks
 
 
 def test_a_block_stays_on_the_target_that_claimed_its_first_boot(rack: list[Target]) -> None:
@@ -160,8 +160,8 @@ def test_only_operators_release_a_target(rack: list[Target]) -> None:
         release_target(target_id=99, by=None)
     boss = make_user("boss", User.Role.OPERATOR)
     assert may(boss, "operate")
-    found = release_target(target_id=rack[0].pk, by=boss)
-    assert (found.quarantined_at, found.quarantine_reason, found.faults) == (None, "", 0)
+    target = release_target(target_id=rack[0].pk, by=boss)
+    assert (target.quarantined_at, target.quarantine_reason, target.faults) == (None, "", 0)
 
 
 def test_a_boot_that_ends_after_its_block_moved_does_not_count_and_is_taken_again(rack: list[Target]) -> None:
@@ -206,10 +206,10 @@ def test_a_moved_block_is_compared_within_one_target_alone(rack: list[Target]) -
     while next_run(target="two") is not None:
         boot("two", good(100.0 + Run.objects.filter(state="done").count() / 100))
     compare_experiment(experiment.pk)
-    found = Comparison.objects.get(metric="ns_per_open")
-    assert (found.boots, found.partial) == (6, False)
-    assert found.high is not None
-    assert 0.99 < found.high < 1.01
+    comparison = Comparison.objects.get(metric="ns_per_open")
+    assert (comparison.boots, comparison.partial) == (6, False)
+    assert comparison.high is not None
+    assert 0.99 < comparison.high < 1.01
     slow.refresh_from_db()
     assert slow.invalid
     assert Sample.objects.filter(run=slow).exists()
@@ -217,7 +217,7 @@ def test_a_moved_block_is_compared_within_one_target_alone(rack: list[Target]) -
 
 def test_queues_say_what_waits_for_whom(rack: list[Target]) -> None:
     on_rack(2, rack)
-    assert {name: (one.waiting, one.free) for name, one in waiting_queues().items()} == {
+    assert {name: (queue.waiting, queue.free) for name, queue in waiting_queues().items()} == {
         "target.one": (4, True),
         "target.two": (4, True),
         "target.three": (4, True),
@@ -225,7 +225,7 @@ def test_queues_say_what_waits_for_whom(rack: list[Target]) -> None:
     claim = claim_next_run(target="one", by=ME)
     assert claim
     quarantine_target(rack[2].pk, "silent")
-    assert {name: (one.waiting, one.running, one.free) for name, one in waiting_queues().items()} == {
+    assert {name: (queue.waiting, queue.running, queue.free) for name, queue in waiting_queues().items()} == {
         "target.one": (3, 1, False),
         "target.two": (2, 0, True),
         "target.three": (2, 0, False),

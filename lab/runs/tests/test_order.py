@@ -29,9 +29,9 @@ def grid(submitter: User | None, **fields: object) -> Experiment:
 
 
 def next_of() -> int:
-    found = next_run(target="guest")
-    assert found is not None
-    return Run.objects.get(pk=found).experiment_id
+    run_id = next_run(target="guest")
+    assert run_id is not None
+    return Run.objects.get(pk=run_id).experiment_id
 
 
 def test_the_higher_priority_goes_first_then_the_older() -> None:
@@ -77,13 +77,13 @@ def test_builds_are_shared_fairly_between_submitters_and_kept_apart_by_queue() -
     other = make_variant(first, "clang", build=make_build("clang", queue="build.x86_64.clang"))
     taken = [claim_next_build(queue="build.x86_64.gcc", by=ME) for _ in range(2)]
     owners = [
-        set(Experiment.objects.filter(variants__build=one.id).values_list("pk", flat=True))
-        for one in taken
-        if one
+        set(Experiment.objects.filter(variants__build=claim.id).values_list("pk", flat=True))
+        for claim in taken
+        if claim
     ]
     assert owners == [{first.pk}, {second.pk}]
     assert next_build(queue="build.x86_64.clang") == other.build_id
-    assert {name: (one.waiting, one.running) for name, one in waiting_queues().items()} == {
+    assert {name: (queue.waiting, queue.running) for name, queue in waiting_queues().items()} == {
         "build.x86_64.clang": (1, 0),
         "build.x86_64.gcc": (2, 2),
     }

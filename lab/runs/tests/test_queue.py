@@ -46,13 +46,13 @@ def test_builds_wait_in_the_order_of_experiments_and_variants() -> None:
 
 
 def test_an_experiments_own_order_holds_for_builds_it_shares() -> None:
-    one, two = make_build("one"), make_build("two")
+    build_one, two = make_build("one"), make_build("two")
     first, second = make_experiment(), make_experiment()
-    make_variant(first, build=one)
+    make_variant(first, build=build_one)
     make_variant(first, "p", build=two)
     make_variant(second, build=two)
-    make_variant(second, "q", build=one)
-    assert next_build(first.pk) == one.pk
+    make_variant(second, "q", build=build_one)
+    assert next_build(first.pk) == build_one.pk
     assert next_build(second.pk) == two.pk
     second.state = "cancelled"
     second.save()

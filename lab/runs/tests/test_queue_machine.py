@@ -59,7 +59,7 @@ class QueueMachine(RuleBasedStateMachine):
     def claim(self, where: str) -> None:
         claim = claim_next_run(target=where, by=f"host:{len(self.claims)}:1")
         if claim is not None:
-            assert claim.token not in {one.token for one in self.claims}
+            assert claim.token not in {earlier.token for earlier in self.claims}
             self.claims.append(claim)
 
     @rule(pick=integers(0, 20))
@@ -102,13 +102,13 @@ class QueueMachine(RuleBasedStateMachine):
     def answer(self, claim: Claim, how: str) -> None:
         """Record an outcome, which must be taken exactly while the claim is held."""
         held = is_held(claim)
-        found = {
+        record = {
             "finished": RunRecord(Outcome.FINISHED, samples=samples({"ns_per_open": [1.0, 2.0]})),
             "panicked": RunRecord(Outcome.PANICKED, blame="kernel", problem="Oops"),
             "lost": RunRecord(Outcome.LOST, blame="lab", problem="gone", retry=True),
             "lost for good": RunRecord(Outcome.LOST, blame="lab", problem="gone"),
         }[how]
-        assert record_run(claim, found) == held
+        assert record_run(claim, record) == held
         if held and how == "finished":
             assert claim.token not in self.recorded
             self.recorded.add(claim.token)
@@ -165,5 +165,5 @@ class QueueMachine(RuleBasedStateMachine):
 @pytest.mark.thorough
 def test_no_order_of_events_loses_or_doubles_anything() -> None:
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-    found = settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=checks)
-    run_state_machine_as_test(QueueMachine, settings=found)
+    limits = settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=checks)
+    run_state_machine_as_test(QueueMachine, settings=limits)

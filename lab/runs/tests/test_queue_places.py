@@ -224,8 +224,8 @@ def test_the_steps_of_a_build_are_its_holders_to_write_and_begin_anew_with_each_
 
 
 def progress_without_steps(row: Experiment, claim: Claim) -> int:
-    found = Build.objects.get(pk=claim.id)
+    build = Build.objects.get(pk=claim.id)
     Build.objects.filter(pk=claim.id).update(steps_done=0, steps_expected=0)
     percent = progress(row.pk).percent
-    Build.objects.filter(pk=claim.id).update(steps_done=found.steps_done, steps_expected=found.steps_expected)
+    Build.objects.filter(pk=claim.id).update(steps_done=build.steps_done, steps_expected=build.steps_expected)
     return percent

@@ -37,14 +37,14 @@ QUEUE = "build.x86_64.gcc"
 def side_by_side(work: Callable[[int], list[int]]) -> list[int]:
     """Run THREADS workers at once, each with a connection of its own; return their results."""
 
-    def one(number: int) -> list[int]:
+    def worker(number: int) -> list[int]:
         try:
             return work(number)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(THREADS) as pool:
-        return [piece for part in pool.map(one, range(THREADS)) for piece in part]
+        return [piece for part in pool.map(worker, range(THREADS)) for piece in part]
 
 
 def test_every_build_is_claimed_once() -> None:
@@ -74,7 +74,7 @@ def test_every_boot_is_claimed_once_and_one_at_a_time_on_each_target() -> None:
     experiment = make_grid(blocks=blocks, switches=(("p",), ("q",), ("r",)))
     Experiment.objects.filter(pk=experiment.pk).update(group="rack", target=racks[0])
     finish_builds(experiment)
-    found = RunRecord(Outcome.FINISHED, samples=samples({"ns_per_open": [1.0, 1.0]}))
+    record = RunRecord(Outcome.FINISHED, samples=samples({"ns_per_open": [1.0, 1.0]}))
 
     def work(number: int) -> list[int]:
         # Two are woken for each target, as by a message that came twice.
@@ -86,7 +86,7 @@ def test_every_boot_is_claimed_once_and_one_at_a_time_on_each_target() -> None:
                 time.sleep(0.02)
                 continue
             misses = 0
-            assert record_run(claim, found)
+            assert record_run(claim, record)
             done.append(claim.id)
         return done
 
@@ -122,7 +122,7 @@ def test_work_that_is_taken_back_while_it_is_recorded_is_recorded_once() -> None
     for block in range(20):
         make_run(variant, case, block=block)
     finish_builds(experiment)
-    found = RunRecord(Outcome.FINISHED, samples=samples({"ns_per_open": [1.0, 1.0]}))
+    record = RunRecord(Outcome.FINISHED, samples=samples({"ns_per_open": [1.0, 1.0]}))
 
     def work(number: int) -> list[int]:
         done: list[int] = []
@@ -131,7 +131,7 @@ def test_work_that_is_taken_back_while_it_is_recorded_is_recorded_once() -> None
                 return_dead_claims(alive=lambda _: False)
                 continue
             claim = claim_next_run(target="guest", by=f"host:{number}:0")
-            if claim is not None and record_run(claim, found):
+            if claim is not None and record_run(claim, record):
                 done.append(claim.id)
         return done
 

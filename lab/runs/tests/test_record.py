@@ -52,15 +52,15 @@ def built(experiment: Experiment, name: str) -> Build:
 
 
 def states(experiment: Experiment) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    by_variant: dict[str, set[str]] = {}
     for run in experiment.runs.select_related("variant"):
-        found.setdefault(run.variant.name, set()).add(run.state)
-    return found
+        by_variant.setdefault(run.variant.name, set()).add(run.state)
+    return by_variant
 
 
 def fail(run: Run, outcome: Outcome = Outcome.PANICKED, **fields: object) -> None:
-    given = {"outcome": outcome, "blame": "kernel", "problem": "Oops"} | fields
-    assert record_run(claimed_run(run), RunRecord(**given))  # type: ignore[arg-type]
+    values = {"outcome": outcome, "blame": "kernel", "problem": "Oops"} | fields
+    assert record_run(claimed_run(run), RunRecord(**values))  # type: ignore[arg-type]
 
 
 def test_a_build_makes_all_its_variants_ready_in_every_experiment() -> None:
@@ -108,23 +108,23 @@ def test_a_base_that_does_not_compile_ends_the_experiment() -> None:
 
 def test_cancelling_takes_a_build_from_its_worker_unless_another_waits_for_it() -> None:
     shared = make_build("shared")
-    one, two = make_experiment(), make_experiment()
-    make_variant(one)
-    make_variant(one, "p", build=shared)
+    first, two = make_experiment(), make_experiment()
+    make_variant(first)
+    make_variant(first, "p", build=shared)
     make_variant(two, build=shared)
-    own, common = claimed_build(built(one, "base")), claimed_build(shared)
-    cancel_experiment(one.pk)
+    own, common = claimed_build(built(first, "base")), claimed_build(shared)
+    cancel_experiment(first.pk)
     assert not renew(own)
     assert renew(common)
 
 
 def test_a_build_that_another_experiment_waits_for_is_not_cancelled() -> None:
     shared = make_build("shared")
-    one, two = make_experiment(), make_experiment()
-    make_variant(one)
-    make_variant(one, "p", build=shared)
+    first, two = make_experiment(), make_experiment()
+    make_variant(first)
+    make_variant(first, "p", build=shared)
     make_variant(two, build=shared)
-    cancel_experiment(one.pk)
+    cancel_experiment(first.pk)
     shared.refresh_from_db()
     assert shared.state == "queued"
     cancel_experiment(two.pk)
@@ -234,9 +234,9 @@ def test_a_sample_that_is_no_number_stores_nothing_of_the_boot(value: float) -> 
     finish_builds(experiment)
     run = experiment.runs.order_by("position")[0]
     claim = claimed_run(run)
-    found = RunRecord(outcome=Outcome.FINISHED, samples=(SampleValue("ns_per_open", 1, False, value),))
+    record = RunRecord(outcome=Outcome.FINISHED, samples=(SampleValue("ns_per_open", 1, False, value),))
     with pytest.raises(LabError, match="ns_per_open of iteration 1"):
-        record_run(claim, found)
+        record_run(claim, record)
     run.refresh_from_db()
     assert run.state == "running"
 
@@ -350,7 +350,7 @@ def test_what_a_machine_sends_is_stored_whatever_it_holds() -> None:
     experiment = make_grid(blocks=1)
     finish_builds(experiment)
     claim = claimed_run(experiment.runs.order_by("position")[0])
-    found = RunRecord(
+    record = RunRecord(
         outcome=Outcome.PANICKED,
         blame="kernel",
         problem="Oops\0\ud83d",
@@ -359,7 +359,7 @@ def test_what_a_machine_sends_is_stored_whatever_it_holds() -> None:
         extras={"half": "\udcff"},
         findings=({"kind": "oops", "title": "\0", "line_no": 1, "excerpt": "x\0y"},),
     )
-    assert record_run(claim, found)
+    assert record_run(claim, record)
     run = Run.objects.get(pk=claim.id)
     assert (run.problem, run.problem_detail) == ("Oops␀?", "␀␀␀")
     assert run.environment == {"guest": {"cpu␀": "x␀", "boot_s": None}, "list": [1, None]}

@@ -20,7 +20,7 @@ def test_an_order_to_boot_reads_neither_the_description_nor_what_was_asked_of_th
     run = experiment.runs.order_by("position")[0]
     with CaptureQueriesContext(connection) as statements:
         run_order(run.pk)
-    sent = [one["sql"] for one in statements]
+    sent = [statement["sql"] for statement in statements]
     assert [text for text in sent if '"spec"' in text or '"request"' in text] == []
     # To plan a join of all its tables would take PostgreSQL ten times as long as to run it.
     assert max(text.count(" JOIN ") for text in sent) <= 2

@@ -43,12 +43,12 @@ def standing(alice: User) -> Standing:
 
 def feed(standing: Standing | None, levels: Sequence[float], first: int = 0) -> list[Experiment]:
     """Measured revisions from `first` on, one level each."""
-    found = [
+    experiments = [
         measured(number, *(level + wobble for wobble in WOBBLE), standing=standing)
         for number, level in enumerate(levels, first)
     ]
     Standing.objects.update(stale=True)
-    return found
+    return experiments
 
 
 def test_a_step_is_alerted_with_where_how_much_and_what_showed_it(standing: Standing) -> None:
@@ -158,8 +158,8 @@ def raised(standing: Standing) -> Alert:
 
 def test_people_get_one_mail_and_hooks_one_event(raised: Alert, alice: User) -> None:
     make_hook(by=alice, fields=HookFields("ours", "https://ci.example.org/"))
-    (told,) = tell_alerts(now=NOON)
-    assert told.alerts == (raised.text,)
+    (outcome,) = tell_alerts(now=NOON)
+    assert outcome.alerts == (raised.text,)
     assert tell_alerts(now=NOON) == []
     (sent,) = mail.outbox
     assert sent.to == ["ann@example.org", "bob@example.org"]
@@ -206,8 +206,8 @@ def test_a_mail_that_cannot_be_sent_is_tried_again_and_hooks_hear_once(
 
     with monkeypatch.context() as patched:
         patched.setattr("lab.standing.alerts.send_mail", fails)
-        (told,) = tell_alerts(now=NOON)
-    assert "no mail could be sent" in told.problem
+        (outcome,) = tell_alerts(now=NOON)
+    assert "no mail could be sent" in outcome.problem
     tell_alerts(now=NOON)
     assert (len(mail.outbox), Delivery.objects.count()) == (1, 1)
 

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def alert(standing: Standing) -> Alert:
     feed(standing, [100, 100, 100, 110, 110, 110])
-    (found,) = raise_alerts()
-    return found
+    (raised_alert,) = raise_alerts()
+    return raised_alert
 
 
 def again(number: int, level: float) -> int:
@@ -37,8 +37,8 @@ def test_an_alert_that_nobody_repeated_says_nothing(alert: Alert) -> None:
 )
 def test_a_later_experiment_of_the_same_revision_decides(alert: Alert, level: float, confirmed: bool) -> None:
     experiment = again(3, level)
-    (found,) = repeats()
-    assert (found.alert, found.experiments, found.confirmed) == (alert.pk, (experiment,), confirmed)
+    (repeat,) = repeats()
+    assert (repeat.alert, repeat.experiments, repeat.confirmed) == (alert.pk, (experiment,), confirmed)
     assert repeatability().share == float(confirmed)
 
 

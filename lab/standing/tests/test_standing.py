@@ -66,8 +66,8 @@ def fields(work: Path) -> Callable[..., StandingFields]:
             "cases": [{"workload": "showgids", "preset": "smoke"}],
             "measure": {"boots": 3},
         }
-        given: dict[str, Any] = {"name": "nightly", "spec": spec, "branch": "main", "secret": SECRET}
-        return StandingFields(**(given | more))
+        defaults: dict[str, Any] = {"name": "nightly", "spec": spec, "branch": "main", "secret": SECRET}
+        return StandingFields(**(defaults | more))
 
     return make
 
@@ -80,11 +80,11 @@ def standing(charlie: User, fields: Callable[..., StandingFields]) -> Standing:
 @pytest.fixture
 def looked(standing: Standing, home: Path) -> Callable[..., LookOutcome]:
     def once(now: datetime = NOON) -> LookOutcome:
-        found = look(standing_id=standing.pk, now=now, home=home)
-        assert found is not None
+        outcome = look(standing_id=standing.pk, now=now, home=home)
+        assert outcome is not None
         standing.refresh_from_db()
-        assert standing.problem == found.problem
-        return found
+        assert standing.problem == outcome.problem
+        return outcome
 
     return once
 
@@ -124,13 +124,13 @@ def test_of_several_new_revisions_the_newest_is_measured_and_the_others_are_told
     looked()
     finish()
     between, also, tip = commit("a"), commit("b"), commit("c")
-    found = looked()
-    assert queued_by(found.experiment).base_commit == tip
-    assert found.problem == f"2 revisions before {tip[:12]} passed over"
+    outcome = looked()
+    assert queued_by(outcome.experiment).base_commit == tip
+    assert outcome.problem == f"2 revisions before {tip[:12]} passed over"
     assert {between, also, tip} <= set(Revision.objects.values_list("commit", flat=True))
     finish()
     # It stays said until there is something else to say.
-    assert looked().problem == found.problem
+    assert looked().problem == outcome.problem
 
 
 def test_what_is_pushed_while_one_is_measured_waits_for_it(
@@ -152,9 +152,9 @@ def test_backfill_measures_what_was_passed_over_newest_first_when_nothing_newer_
     older, newer, tip = commit("a"), commit("b"), commit("c")
     order = []
     for _ in range(4):
-        found = looked()
-        if found.experiment:
-            order.append(queued_by(found.experiment).base_commit)
+        outcome = looked()
+        if outcome.experiment:
+            order.append(queued_by(outcome.experiment).base_commit)
             assert looked().experiment is None
         finish()
     assert order == [tip, newer, older]
@@ -169,9 +169,9 @@ def test_a_rewritten_branch_goes_on_from_its_new_tip(
     finish()
     git(work, "reset", "-q", "--hard", "HEAD~1")
     tip = commit("instead")
-    found = looked()
-    assert queued_by(found.experiment).base_commit == tip
-    assert f"{old[:12]} is not in it any more" in found.problem
+    outcome = looked()
+    assert queued_by(outcome.experiment).base_commit == tip
+    assert f"{old[:12]} is not in it any more" in outcome.problem
 
 
 def test_a_patch_that_does_not_apply_any_more_is_told_and_the_next_revision_is_tried(
@@ -186,15 +186,15 @@ def test_a_patch_that_does_not_apply_any_more_is_told_and_the_next_revision_is_t
     text = (work / "fs" / "inode.c").read_text()
     (work / "fs" / "inode.c").write_text("nothing is left\n")
     tip = commit("emptied")
-    found = look(standing_id=standing.pk, now=NOON, home=home)
-    assert found is not None
-    assert found.experiment is None
-    assert f"{tip[:12]} emptied is not measured" in found.problem
+    outcome = look(standing_id=standing.pk, now=NOON, home=home)
+    assert outcome is not None
+    assert outcome.experiment is None
+    assert f"{tip[:12]} emptied is not measured" in outcome.problem
     (work / "fs" / "inode.c").write_text(text)
     commit("filled")
-    found = look(standing_id=standing.pk, now=NOON, home=home)
-    assert found is not None
-    assert found.experiment
+    outcome = look(standing_id=standing.pk, now=NOON, home=home)
+    assert outcome is not None
+    assert outcome.experiment
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_a_tree_out_of_reach_is_told_and_nothing_is_lost(
         Standing.objects.update(**change)
     else:
         Tree.objects.update(location=change["tree__location"])
-    found = looked()
-    assert said.lower() in found.problem.lower()
+    outcome = looked()
+    assert said.lower() in outcome.problem.lower()
     assert standing.last_commit == ""
 
 
@@ -225,10 +225,10 @@ def test_a_budget_counts_the_boots_of_all_standing_experiments_in_24_hours(
     assert Run.objects.count() == 6
     now = Experiment.objects.get().created_at
     tip = commit("second")
-    found = looked(now + timedelta(hours=1))
-    assert found.experiment is None
-    assert found.problem.startswith(f"{tip[:12]} waits for the budget of ")
-    assert "6 of 10 boots in 24 hours are used, it takes 6" in found.problem
+    outcome = looked(now + timedelta(hours=1))
+    assert outcome.experiment is None
+    assert outcome.problem.startswith(f"{tip[:12]} waits for the budget of ")
+    assert "6 of 10 boots in 24 hours are used, it takes 6" in outcome.problem
     assert boots_of_a_day(standing.tree, now + timedelta(hours=25)) == 0
     assert looked(now + timedelta(hours=25)).experiment
 
@@ -300,9 +300,9 @@ def test_who_lost_the_right_to_submit_queues_nothing(
     looked: Callable[..., LookOutcome], charlie: User
 ) -> None:
     User.objects.update(role=User.Role.VIEWER)
-    found = looked()
-    assert found.experiment is None
-    assert "charlie may not submit any more" in found.problem
+    outcome = looked()
+    assert outcome.experiment is None
+    assert "charlie may not submit any more" in outcome.problem
 
 
 BODY = b'{"ref": "refs/heads/main"}'

@@ -54,9 +54,9 @@ def test_any_boots_have_a_verdict(base: list[Arm], candidate: Arm, others: list[
 @settings(max_examples=30, deadline=None)
 @given(arms(values), arms(good), arms(good), arms(values))
 def test_any_boots_have_effects(first: Arm, second: Arm, third: Arm, control: Arm) -> None:
-    found = effects({(): first, ("a",): second, ("b", "a"): third}, "ab", controls=[control])
-    assert [effect.switches for effect in found] == [("a",), ("b",), ("a", "b")]
-    assert all(effect.why or effect.low is not None for effect in found)
+    estimates = effects({(): first, ("a",): second, ("b", "a"): third}, "ab", controls=[control])
+    assert [effect.switches for effect in estimates] == [("a",), ("b",), ("a", "b")]
+    assert all(effect.why or effect.low is not None for effect in estimates)
 
 
 @settings(max_examples=30, deadline=None)

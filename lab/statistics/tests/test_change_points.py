@@ -129,7 +129,7 @@ def boots(seed: int, counts: list[int]) -> list[list[float]]:
 
 def test_a_short_trend_is_told_by_its_boots() -> None:
     revisions = boots(12, [5, 7, 5, 6, 5, 5, 9, 5])
-    revisions[5:] = [[value * 1.1 for value in found] for found in revisions[5:]]
+    revisions[5:] = [[value * 1.1 for value in revision] for revision in revisions[5:]]
     (step,) = find_steps(revisions, margin=0.03)
     assert (step.at, step.pending) == (5, False)
     assert step.ratio == pytest.approx(1.1, abs=0.02)
@@ -137,7 +137,7 @@ def test_a_short_trend_is_told_by_its_boots() -> None:
 
 def test_in_a_short_trend_a_step_within_the_margin_is_none() -> None:
     revisions = boots(13, [10] * 8)
-    revisions[4:] = [[value * 1.02 for value in found] for found in revisions[4:]]
+    revisions[4:] = [[value * 1.02 for value in revision] for revision in revisions[4:]]
     assert find_steps(revisions)
     assert not find_steps(revisions, margin=0.03)
 
@@ -182,23 +182,23 @@ def test_what_is_no_trend_is_refused(revisions: list[list[float]]) -> None:
 
 @pytest.mark.parametrize("rho", [0.0, 0.4, 0.6])
 def test_autocorrelation_is_estimated_past_steps(rho: float) -> None:
-    found = []
+    estimates = []
     for seed in range(60):
         values = correlated(seed, 500, rho)
         values[180:] += 2
-        found.append(autocorrelation(values))
+        estimates.append(autocorrelation(values))
     # Cautious by a little: part of the estimate is taken for its own noise.
-    assert rho - 0.1 <= np.mean(found) <= rho + 0.05
+    assert rho - 0.1 <= np.mean(estimates) <= rho + 0.05
 
 
 @pytest.mark.parametrize("count", [10, 12, 15, 16, 18, 20, 24, 40])
 def test_a_large_step_five_revisions_old_is_found_whatever_the_length_of_the_trend(count: int) -> None:
-    found = 0
+    hits = 0
     for seed in range(100):
         values = 100 + noise(seed, count)
         values[-5:] += 100
-        found += steps_of(values) == [count - 5]
-    assert found >= 99
+        hits += steps_of(values) == [count - 5]
+    assert hits >= 99
 
 
 @pytest.mark.parametrize(
@@ -246,17 +246,17 @@ def test_neighbours_that_are_alike_seldom_make_a_sure_step(
 
 
 def test_a_step_that_autocorrelation_may_be_is_pending_and_says_so() -> None:
-    told = [
+    pending = [
         step
         for seed in range(200)
         for step in find_steps([[value] for value in 100 + correlated(seed, 30, 0.8)])
         if step.p_value is not None and step.pending
     ]
-    assert len(told) >= 10
+    assert len(pending) >= 10
     assert all(
-        step.why.startswith("neighbouring revisions are alike here (autocorrelation 0.") for step in told
+        step.why.startswith("neighbouring revisions are alike here (autocorrelation 0.") for step in pending
     )
-    assert all(step.ratio is not None and step.low is not None for step in told)
+    assert all(step.ratio is not None and step.low is not None for step in pending)
 
 
 def test_a_true_step_is_hardly_ever_taken_for_autocorrelation() -> None:

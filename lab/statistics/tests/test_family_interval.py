@@ -51,12 +51,12 @@ def family(seed: int, low: float) -> list[tuple[Verdict, Shift, float | None, Sh
     rng = np.random.default_rng(seed)
     boots = [arms(rng, 0.1 * (number % 4 == 0), low) for number in range(METRICS)]
     own = [estimate(boot[:2], boot[2]) for boot in boots]
-    told = []
-    for one, shift, q in zip(boots, own, adjust([shift.p_value for shift in own]), strict=True):
+    rows = []
+    for values, shift, q in zip(boots, own, adjust([shift.p_value for shift in own]), strict=True):
         verdict = judge(shift, better="lower", margin=0.0, q_value=q)
-        again = lambda level, one=one: estimate(one[:2], one[2], level=level)  # noqa: E731
-        told.append((*allow_for_family(verdict, shift, q, metrics=METRICS, at_level=again), q, shift))
-    return told
+        again = lambda level, values=values: estimate(values[:2], values[2], level=level)  # noqa: E731
+        rows.append((*allow_for_family(verdict, shift, q, metrics=METRICS, at_level=again), q, shift))
+    return rows
 
 
 @pytest.mark.thorough

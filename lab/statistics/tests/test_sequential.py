@@ -77,8 +77,8 @@ def test_what_is_called_detectable_is_found_four_times_in_five(blocks: int, arms
     shift = log1p(detectable(0.02, blocks, arms) or 0)
     logs = 0.02 * experiments("normal", TRIALS, blocks, arms, seed=9)
     logs[:, :, 0] += shift
-    found = np.mean(p_values(logs.reshape(TRIALS, -1), layout(blocks, arms)) <= ALPHA)
-    assert 0.74 <= found <= 0.85
+    share = np.mean(p_values(logs.reshape(TRIALS, -1), layout(blocks, arms)) <= ALPHA)
+    assert 0.74 <= share <= 0.85
 
 
 def test_what_no_boots_can_find_is_none() -> None:

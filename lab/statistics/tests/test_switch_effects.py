@@ -41,17 +41,17 @@ def simulated(
     }
 
 
-def by_switches(found: list[SwitchEffect]) -> dict[On, SwitchEffect]:
-    return {effect.switches: effect for effect in found}
+def by_switches(estimates: list[SwitchEffect]) -> dict[On, SwitchEffect]:
+    return {effect.switches: effect for effect in estimates}
 
 
 def test_an_injected_interaction_is_recovered_within_its_interval() -> None:
-    found = by_switches(effects(simulated(EVERY, 4, seed=1), "abc"))
+    estimates = by_switches(effects(simulated(EVERY, 4, seed=1), "abc"))
     # A main effect averages over the other switch: a alone, and a with b.
-    assert (found["a",].low or 0) < 0.9 * 0.93**0.5 < (found["a",].high or 0) < 1
-    assert (found["a", "b"].low or 0) < 0.93 < (found["a", "b"].high or 0) < 1
-    assert (found["a", "b"].p_value or 1) < 0.001
-    assert (found["c",].low or 0) < 1 < (found["c",].high or 0)
+    assert (estimates["a",].low or 0) < 0.9 * 0.93**0.5 < (estimates["a",].high or 0) < 1
+    assert (estimates["a", "b"].low or 0) < 0.93 < (estimates["a", "b"].high or 0) < 1
+    assert (estimates["a", "b"].p_value or 1) < 0.001
+    assert (estimates["c",].low or 0) < 1 < (estimates["c",].high or 0)
     assert [effect.switches for effect in effects({}, "abc")][3:] == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
@@ -59,9 +59,9 @@ def test_an_injected_interaction_is_recovered_within_its_interval() -> None:
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     expected = {("a",): log(0.9) + log(0.93) / 2, ("a", "b"): log(0.93), ("b", "c"): 0.0}
     covered = [
-        (found[on].low or 0) <= np.exp(size) <= (found[on].high or 0)
+        (estimates[on].low or 0) <= np.exp(size) <= (estimates[on].high or 0)
         for seed in range(250)
-        for found in [by_switches(effects(simulated(EVERY, 2, seed), "abc"))]
+        for estimates in [by_switches(effects(simulated(EVERY, 2, seed), "abc"))]
         for on, size in expected.items()
     ]
     assert 0.92 <= np.mean(covered) <= 0.975
@@ -75,12 +75,12 @@ def test_the_twin_of_the_base_narrows_the_intervals() -> None:
 
 
 def test_pruned_combinations_leave_what_can_be_told() -> None:
-    found = by_switches(effects(simulated([(), ("a",), ("b",), ("c",), ("a", "c")], 4, seed=3), "abc"))
-    assert found["a", "b"].why == "a and b were never on together"
-    assert found["b", "c"].why == "b and c were never on together"
-    assert found["a", "c"].ratio == pytest.approx(1, abs=0.05)
-    assert found["a",].ratio == pytest.approx(0.9, abs=0.03)
-    assert found["b",].ratio == pytest.approx(1.05, abs=0.03)
+    estimates = by_switches(effects(simulated([(), ("a",), ("b",), ("c",), ("a", "c")], 4, seed=3), "abc"))
+    assert estimates["a", "b"].why == "a and b were never on together"
+    assert estimates["b", "c"].why == "b and c were never on together"
+    assert estimates["a", "c"].ratio == pytest.approx(1, abs=0.05)
+    assert estimates["a",].ratio == pytest.approx(0.9, abs=0.03)
+    assert estimates["b",].ratio == pytest.approx(1.05, abs=0.03)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_a_variant_without_a_valid_boot_was_not_run() -> None:
 
 
 def test_a_cumulative_series_tells_each_patch_by_the_step_it_makes() -> None:
-    found = by_switches(effects(simulated([(), ("a",), ("a", "b"), ("a", "b", "c")], 5, seed=5), "abc"))
-    assert found["a",].ratio == pytest.approx(0.9, abs=0.03)
-    assert found["b",].ratio == pytest.approx(1.05 * 0.93, abs=0.03)
+    estimates = by_switches(effects(simulated([(), ("a",), ("a", "b"), ("a", "b", "c")], 5, seed=5), "abc"))
+    assert estimates["a",].ratio == pytest.approx(0.9, abs=0.03)
+    assert estimates["b",].ratio == pytest.approx(1.05 * 0.93, abs=0.03)
 
 
 def test_one_block_has_ratios_but_no_intervals() -> None:
@@ -145,8 +145,8 @@ def with_zeros(seed: int, blocks: int, *, adds: float = 0.0) -> dict[On, Arm]:
 
 
 def test_boots_of_0_have_differences_in_place_of_ratios_and_say_so() -> None:
-    found = by_switches(effects(with_zeros(1, 8, adds=200), "ab"))
-    a, b, both = found["a",], found["b",], found["a", "b"]
+    estimates = by_switches(effects(with_zeros(1, 8, adds=200), "ab"))
+    a, b, both = estimates["a",], estimates["b",], estimates["a", "b"]
     assert (a.ratio, a.low, a.high) == (None, None, None)
     assert (a.p_value or 1) < 0.001 < 0.05 < (b.p_value or 0)
     assert "boots: there is no ratio; on less off is +168 (+128 to +208)" in a.why
@@ -157,9 +157,9 @@ def test_boots_of_0_have_differences_in_place_of_ratios_and_say_so() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("blocks", [3, 5, 10])
 def test_effects_of_boots_of_which_some_are_0_are_imagined_in_one_of_twenty(blocks: int) -> None:
-    found = [effects(with_zeros(seed, blocks), "ab") for seed in range(400)]
+    simulations = [effects(with_zeros(seed, blocks), "ab") for seed in range(400)]
     called = np.mean(
-        [[(one.p_value or 0) <= 0.05 for one in some] for some in found if some[0].ratio is None]
+        [[(effect.p_value or 0) <= 0.05 for effect in some] for some in simulations if some[0].ratio is None]
     )
     assert 0.03 <= called <= 0.06
 
@@ -169,13 +169,13 @@ def test_negative_numbers_have_differences_too() -> None:
         on: Arm(arm.name, {b: (v[0] - 100,) for b, v in arm.boots.items()})
         for on, arm in with_zeros(2, 5).items()
     }
-    assert all(one.ratio is None and one.p_value is not None for one in effects(arms, "ab"))
+    assert all(effect.ratio is None and effect.p_value is not None for effect in effects(arms, "ab"))
 
 
 def test_differences_of_one_block_and_of_equal_boots_say_what_is_missing() -> None:
-    one = effects({(): Arm("base", {0: (0.0,)}), ("a",): Arm("a", {0: (5.0,)})}, "a")[0]
+    effect = effects({(): Arm("base", {0: (0.0,)}), ("a",): Arm("a", {0: (5.0,)})}, "a")[0]
     assert (
-        one.why
+        effect.why
         == "0 or less in 1 of 2 boots: there is no ratio; on less off is +5; one block: an interval takes 2 blocks"
     )
     equal = {(): Arm("base", {0: (0.0,), 1: (0.0,)}), ("a",): Arm("a", {0: (5.0,), 1: (5.0,)})}

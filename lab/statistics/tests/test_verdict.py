@@ -101,8 +101,10 @@ def test_a_margin_of_zero_is_never_met_and_the_reason_says_so() -> None:
 
 
 def test_without_an_interval_it_says_what_is_missing() -> None:
-    one = Shift(1, 1.0, 9.0, 9.0, None, None, why="an interval takes 2 blocks")
-    assert judge(one, better="lower", margin=0.02) == Verdict("inconclusive", 2, "an interval takes 2 blocks")
+    undecided = Shift(1, 1.0, 9.0, 9.0, None, None, why="an interval takes 2 blocks")
+    assert judge(undecided, better="lower", margin=0.02) == Verdict(
+        "inconclusive", 2, "an interval takes 2 blocks"
+    )
     none = Shift(6, 0.0, 1.0, None, None, None, why="there is no ratio")
     assert judge(none, better="lower", margin=0.02) == Verdict("inconclusive", None, "there is no ratio")
 

@@ -124,8 +124,8 @@ def test_many_fetch_it_at_once_and_have_it(folder: Store, here: Path, there: Art
     made = make_artifact(here)
     send_artifact(folder, made)
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda _: fetch_artifact(folder, there, KEY), range(12)))
-    assert all(files_of(one) == files_of(made) for one in found)
+        fetched = list(pool.map(lambda _: fetch_artifact(folder, there, KEY), range(12)))
+    assert all(files_of(artifact) == files_of(made) for artifact in fetched)
 
 
 def blobs(store: Store) -> dict[str, Path]:

@@ -31,8 +31,8 @@ def server(moto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setattr(bucket, "TRIES", 1)
     monkeypatch.setattr(BadStore, "slow_s", 0.05)
     (tmp_path / "server").mkdir()
-    with bad_store("127.0.0.1", moto, tmp_path / "server") as found:
-        yield found
+    with bad_store("127.0.0.1", moto, tmp_path / "server") as bad_server:
+        yield bad_server
 
 
 @pytest.fixture
@@ -60,10 +60,10 @@ def test_a_bad_answer_is_an_error_of_one_line_that_names_the_store(
 ) -> None:
     store.put("runs/1-1/console.log", io.BytesIO(b"x" * 10_000))
     server.behave(how)
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as raised:
         store.read("runs/1-1/console.log", 20_000)
-    assert store.address in str(told.value)
-    assert "\n" not in str(told.value)
+    assert store.address in str(raised.value)
+    assert "\n" not in str(raised.value)
     server.behave("well")
     assert store.read("runs/1-1/console.log", 20_000) == b"x" * 10_000
 

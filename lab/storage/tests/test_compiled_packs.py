@@ -70,7 +70,7 @@ def other(tmp_path: Path, store: Store) -> Machine:
     return Machine(tmp_path / "other", store)
 
 
-def put(one: Machine, members: dict[str, bytes]) -> str:
+def put(machine: Machine, members: dict[str, bytes]) -> str:
     """Put a pack of these members into the store, signed by the machine, and return its name."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
@@ -79,8 +79,8 @@ def put(one: Machine, members: dict[str, bytes]) -> str:
             about.size = len(data)
             tar.addfile(about, io.BytesIO(data))
     digest = hashlib.sha256(packed.getvalue()).hexdigest()
-    seal = Seal(one.home / KEYS).sign(f"kperflab compiled files {digest}".encode())
-    one.store.put(f"compiled/{digest}", f"{seal.key}{seal.value}".encode() + packed.getvalue())
+    seal = Seal(machine.home / KEYS).sign(f"kperflab compiled files {digest}".encode())
+    machine.store.put(f"compiled/{digest}", f"{seal.key}{seal.value}".encode() + packed.getvalue())
     return digest
 
 

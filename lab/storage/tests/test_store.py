@@ -116,14 +116,14 @@ def test_a_store_that_works_passes_the_check_and_keeps_nothing_of_it(store: Stor
     ],
 )
 def test_what_is_no_store_is_one_line_that_names_it(given: dict[str, str], told: str, settings: Any) -> None:
-    found = told_by(given)
-    assert found.storages == {}
-    assert told in found.problem
-    assert "\n" not in found.problem
-    assert "secret" not in found.problem.replace("AWS_SECRET", "")
-    settings.STORE_PROBLEM = found.problem
+    outcome = told_by(given)
+    assert outcome.storages == {}
+    assert told in outcome.problem
+    assert "\n" not in outcome.problem
+    assert "secret" not in outcome.problem.replace("AWS_SECRET", "")
+    settings.STORE_PROBLEM = outcome.problem
     (error,) = run_checks(tags=["store"])
-    assert error.msg == found.problem
+    assert error.msg == outcome.problem
     with pytest.raises(StoreRefused):
         lab_store()
 
@@ -131,12 +131,12 @@ def test_what_is_no_store_is_one_line_that_names_it(given: dict[str, str], told:
 def test_credentials_come_from_files(tmp_path: Path) -> None:
     (tmp_path / "id").write_text("AKIA\n")
     (tmp_path / "key").write_text("hidden\n")
-    given = {
+    environment = {
         "KPERFLAB_STORE": "s3://b/deep/prefix?endpoint=https://s3.example&region=eu-1",
         "AWS_ACCESS_KEY_ID_FILE": str(tmp_path / "id"),
         "AWS_SECRET_ACCESS_KEY_FILE": str(tmp_path / "key"),
     }
-    options = told_by(given).storages["lab"]["OPTIONS"]
+    options = told_by(environment).storages["lab"]["OPTIONS"]
     assert (options["access_key"], options["secret_key"]) == ("AKIA", "hidden")
     assert (options["bucket_name"], options["location"]) == ("b", "deep/prefix")
     assert (options["endpoint_url"], options["region_name"]) == ("https://s3.example", "eu-1")

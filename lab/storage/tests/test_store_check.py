@@ -46,9 +46,9 @@ def waits() -> list[float]:
 
 
 def answer() -> StoreStatus:
-    found = store_answer()
-    assert found is not None
-    return found
+    status = store_answer()
+    assert status is not None
+    return status
 
 
 def test_a_lab_without_a_store_is_not_asked_for_one() -> None:
@@ -57,7 +57,7 @@ def test_a_lab_without_a_store_is_not_asked_for_one() -> None:
 
 @pytest.mark.django_db
 def test_a_store_that_is_there_has_a_line_among_the_checks(store: Store) -> None:
-    (line,) = [one for one in checked_now() if one.name == "store"]
+    (line,) = [check for check in checked_now() if check.name == "store"]
     assert line.ok, line.message
     assert line.message.startswith(store.address)
     assert "answers in" in line.message
@@ -83,12 +83,12 @@ def test_a_server_that_is_away_is_waited_for_no_longer_than_the_deadline(
     monkeypatch.setattr(storeanswer, "DEADLINE_S", 0.5)
     url = f"s3://{BUCKET}?endpoint=http://127.0.0.1:9"
     choose(settings, told_by({"KPERFLAB_STORE": url, **KEYS}))
-    found = answer()
+    status = answer()
     (ready,) = waits
     assert ready <= 0.5
-    assert not found.ok
-    assert f"s3://{BUCKET}" in found.message
-    assert KEYS["AWS_SECRET_ACCESS_KEY"] not in found.message
+    assert not status.ok
+    assert f"s3://{BUCKET}" in status.message
+    assert KEYS["AWS_SECRET_ACCESS_KEY"] not in status.message
 
 
 def test_a_store_that_hangs_holds_up_nobody_and_is_asked_by_one_thread(
@@ -120,8 +120,8 @@ def test_many_questions_are_one_to_the_store_until_its_answer_is_old(settings: A
     assert all(answer().ok for _ in range(10))
     shutil.rmtree(tmp_path / "store")
     assert answer().ok, "the last answer still counts"
-    known, at, found = storeanswer._asking._found or pytest.fail("nothing was kept")
-    storeanswer._asking._found = known, at - storeanswer.KEPT_S - 1, found
+    known, at, status = storeanswer._asking._found or pytest.fail("nothing was kept")
+    storeanswer._asking._found = known, at - storeanswer.KEPT_S - 1, status
     assert not answer().ok
 
 

@@ -45,7 +45,7 @@ def test_on_the_submitters_word_it_is_taken_and_the_preview_says_so(describe: De
     preview = preview_experiment(spec=describe(patches=patch(partial=True)), home=home)
     (switch,) = preview.switches
     assert switch.notes == (NOTE,)
-    assert [(one.version, one.number, one.total, one.title) for one in switch.patches] == [
+    assert [(part.version, part.number, part.total, part.title) for part in switch.patches] == [
         (3, 2, 5, "fs: one")
     ]
 
@@ -62,7 +62,7 @@ def test_a_re_run_a_clone_and_a_reproducer_remember_the_word(
         read_spec(write_reproducer(row.pk).encode(), None),
     ):
         again = submit_experiment(spec=spec, home=home)
-        trees = [one.variants.get(name="one").tree_id for one in (row, again)]
+        trees = [experiment.variants.get(name="one").tree_id for experiment in (row, again)]
         assert trees[0] == trees[1]
 
 

@@ -37,7 +37,7 @@ def describe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Describe:
     repository = make_tiny_tree(tmp_path)
 
     def make(**fields: Any) -> ExperimentSpec:
-        given = {
+        defaults = {
             "name": "n",
             "git": str(repository),
             "base": "v6.1",
@@ -45,7 +45,7 @@ def describe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Describe:
             "cases": [{"workload": "showgids", "preset": "smoke"}],
             "measure": {"boots": 3, "profile": True},
         }
-        return spec_from_mapping(given | fields)
+        return spec_from_mapping(defaults | fields)
 
     return make
 
@@ -68,20 +68,20 @@ def earlier(pairs: list[tuple[float, float]]) -> Experiment:
 
 
 def test_a_preview_counts_builds_and_boots_and_writes_nothing(describe: Describe, tmp_path: Path) -> None:
-    found = preview_experiment(spec=describe(), home=tmp_path)
-    assert [(v.name, v.state) for v in found.variants] == [
+    preview = preview_experiment(spec=describe(), home=tmp_path)
+    assert [(v.name, v.state) for v in preview.variants] == [
         ("base", "to build"),
         ("one", "to build"),
         ("base-again", "to build"),
     ]
-    assert (found.builds, found.boots, found.fewest) == (2, 3 * 3 + 3 * 3, 18)
+    assert (preview.builds, preview.boots, preview.fewest) == (2, 3 * 3 + 3 * 3, 18)
     assert not Experiment.objects.exists()
     assert not Build.objects.exists()
 
 
 def test_a_preview_of_boots_that_may_stop_early_gives_both_ends(describe: Describe, tmp_path: Path) -> None:
-    found = preview_experiment(spec=describe(measure={"boots": "auto"}), home=tmp_path)
-    assert (found.fewest, found.boots) == (9, 60)
+    preview = preview_experiment(spec=describe(measure={"boots": "auto"}), home=tmp_path)
+    assert (preview.fewest, preview.boots) == (9, 60)
 
 
 def test_what_earlier_boots_took_and_varied_by_is_used(describe: Describe, tmp_path: Path) -> None:
@@ -89,31 +89,31 @@ def test_what_earlier_boots_took_and_varied_by_is_used(describe: Describe, tmp_p
     common = {"state": "built", "cached": False}
     make_build("b", tree_id="t" * 40, wall_seconds=200.0, **common)
     make_build("v", tree_id="x" * 40, wall_seconds=20.0, **common)
-    found = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
-    assert found.seconds == pytest.approx(200 + 20 + 30 * 8)
-    (one,) = found.detectable
-    assert (one.metric, one.experiments, one.estimate) == ("ns_per_open", 1, "")
-    assert (found.estimate, found.at_least) == ("", False)
-    assert one.change is not None
-    assert 0.01 < one.change < 0.1
+    preview = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
+    assert preview.seconds == pytest.approx(200 + 20 + 30 * 8)
+    (limit,) = preview.detectable
+    assert (limit.metric, limit.experiments, limit.estimate) == ("ns_per_open", 1, "")
+    assert (preview.estimate, preview.at_least) == ("", False)
+    assert limit.change is not None
+    assert 0.01 < limit.change < 0.1
 
 
 def test_a_new_lab_estimates_from_shipped_figures_and_says_so(
     describe: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lab.submission.shipped_figures.os.cpu_count", lambda: 2)
-    found = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
-    assert found.seconds == pytest.approx((293 + 12.5) / 2 + 30 * 9)
-    assert (found.estimate, found.at_least) == (SHIPPED, True)
-    (one,) = found.detectable
-    assert (one.change, one.estimate, one.experiments) == (detectable(0.21, 10, 3), SHIPPED, 0)
+    preview = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
+    assert preview.seconds == pytest.approx((293 + 12.5) / 2 + 30 * 9)
+    assert (preview.estimate, preview.at_least) == (SHIPPED, True)
+    (limit,) = preview.detectable
+    assert (limit.change, limit.estimate, limit.experiments) == (detectable(0.21, 10, 3), SHIPPED, 0)
 
 
 def test_a_shipped_time_of_boots_that_may_stop_early_is_no_lower_bound(
     describe: Describe, tmp_path: Path
 ) -> None:
-    found = preview_experiment(spec=describe(measure={"boots": "auto"}), home=tmp_path)
-    assert (found.estimate, found.at_least) == (SHIPPED, False)
+    preview = preview_experiment(spec=describe(measure={"boots": "auto"}), home=tmp_path)
+    assert (preview.estimate, preview.at_least) == (SHIPPED, False)
 
 
 def test_by_instructions_a_shipped_boot_is_longer_and_no_change_is_named(
@@ -131,16 +131,16 @@ def test_by_instructions_a_shipped_boot_is_longer_and_no_change_is_named(
 
 def test_a_machine_of_metal_has_no_shipped_figures(describe: Describe, tmp_path: Path) -> None:
     Target.objects.create(name="metal-1", driver="metal", access={"mac": "52:54:00:00:00:01"})
-    found = preview_experiment(spec=describe(measure={"boots": 3}, target="metal-1"), home=tmp_path)
-    assert found.seconds is None
-    assert [(one.change, one.estimate) for one in found.detectable] == [(None, "")]
+    preview = preview_experiment(spec=describe(measure={"boots": 3}, target="metal-1"), home=tmp_path)
+    assert preview.seconds is None
+    assert [(limit.change, limit.estimate) for limit in preview.detectable] == [(None, "")]
 
 
 def test_one_shipped_figure_marks_the_whole_time(describe: Describe, tmp_path: Path) -> None:
     earlier([(100.0, 104.0), (103.0, 99.0), (98.0, 101.0)])
-    found = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
-    assert (found.estimate, found.at_least) == (SHIPPED, False)
-    assert [one.estimate for one in found.detectable] == [""]
+    preview = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
+    assert (preview.estimate, preview.at_least) == (SHIPPED, False)
+    assert [limit.estimate for limit in preview.detectable] == [""]
 
 
 def test_a_workload_without_a_figure_has_the_largest_shipped_deviation() -> None:
@@ -152,8 +152,8 @@ def test_a_workload_without_a_figure_has_the_largest_shipped_deviation() -> None
 def test_a_pruned_variant_is_shown_with_its_reason(describe: Describe, tmp_path: Path) -> None:
     two = {"name": "two", "text": diff("fs/dcache.c", 5, "two"), "excludes": ["one"]}
     patches = [{"name": "one", "text": diff("fs/inode.c", 10, "one")}, two]
-    found = preview_experiment(spec=describe(patches=patches), home=tmp_path)
-    assert [v.reason for v in found.variants if v.state == "pruned"] == ["two excludes one"]
+    preview = preview_experiment(spec=describe(patches=patches), home=tmp_path)
+    assert [v.reason for v in preview.variants if v.state == "pruned"] == ["two excludes one"]
 
 
 def test_without_history_nothing_is_made_up() -> None:
@@ -165,9 +165,9 @@ def test_without_history_nothing_is_made_up() -> None:
 
 def test_the_deviation_is_that_of_one_boot_not_of_a_difference() -> None:
     earlier([(100.0, 110.0), (110.0, 100.0), (100.0, 110.0)])
-    found = deviation("showgids", "smoke", Target.objects.get(name="guest"), "ns_per_open")
-    assert found is not None
-    assert found[0] == pytest.approx(0.0953 / 2**0.5, abs=1e-3)
+    spread = deviation("showgids", "smoke", Target.objects.get(name="guest"), "ns_per_open")
+    assert spread is not None
+    assert spread[0] == pytest.approx(0.0953 / 2**0.5, abs=1e-3)
 
 
 def test_a_fetch_names_the_limit_that_the_lab_sets(
@@ -179,9 +179,9 @@ def test_a_fetch_names_the_limit_that_the_lab_sets(
 
 
 def test_a_preview_that_fetches_its_tree_says_how_much_of_it_is_there(describe: Describe) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     spec = describe()
-    preview_experiment(spec=spec, on_progress=told.append)
-    first, *shares = [line for line in told if line.startswith("fetching ")]
+    preview_experiment(spec=spec, on_progress=lines.append)
+    first, *shares = [line for line in lines if line.startswith("fetching ")]
     assert first == f"fetching {spec.git}"
     assert re.fullmatch(rf"fetching {spec.git}, (receiving objects|resolving deltas): 100 %", shares[-1])

@@ -131,9 +131,9 @@ def test_a_branch_becomes_the_series_of_its_commits(kernel: PretendKernel, charl
     kernel._git("branch", "base-branch", kernel.base.commit)
     kernel.edited("fs/inode.c", "\tWARN_HERE();\n", "")
     kernel._git("branch", "-f", "work", "HEAD")
-    found = receive_branch(asked=asked(kernel), by=charlie)
-    assert (found.name, found.patches, found.title) == ("work", 1, "variant")
-    assert read_series(found.text.encode()).patches[0].files == ("fs/inode.c",)
+    received = receive_branch(asked=asked(kernel), by=charlie)
+    assert (received.name, received.patches, received.title) == ("work", 1, "variant")
+    assert read_series(received.text.encode()).patches[0].files == ("fs/inode.c",)
 
 
 @pytest.mark.process

@@ -129,7 +129,7 @@ def turned_round(value: Any) -> Any:
     """The same JSON value, its fields in another order: PostgreSQL does not keep the one they were written in."""
     if isinstance(value, dict):
         return {key: turned_round(value[key]) for key in reversed(value)}
-    return [turned_round(one) for one in value] if isinstance(value, list) else value
+    return [turned_round(element) for element in value] if isinstance(value, list) else value
 
 
 def test_a_description_is_written_in_one_order_whatever_the_database_made_of_it(spec: ExperimentSpec) -> None:

@@ -140,17 +140,17 @@ def test_what_a_patch_requires_is_its_ground_and_not_its_rival(describe: Describ
     follow_up = diff("fs/inode.c", 11, "next").replace(" line 10\n", " one\n")
     patches = [P1, RIVAL | {"excludes": []}, {"name": "next", "text": follow_up, "requires": ["one"]}]
     experiment = submit_experiment(spec=describe(patches=patches), home=home)
-    found = {name: v.problem for name, v in variants(experiment).items() if v.state == "pruned"}
-    assert "one+next" not in found
-    assert found["next"] == "next requires one"
-    assert found["one+rival"].startswith("rival clashes with one in fs/inode.c")
+    problems = {name: v.problem for name, v in variants(experiment).items() if v.state == "pruned"}
+    assert "one+next" not in problems
+    assert problems["next"] == "next requires one"
+    assert problems["one+rival"].startswith("rival clashes with one in fs/inode.c")
 
 
 def test_a_patch_is_blamed_for_the_clash_and_a_bystander_is_not(describe: Describe, home: Path) -> None:
     bystander = {"name": "bystander", "text": diff("fs/inode.c", 30, "far away")}
     spec = describe(patches=[bystander, P1, RIVAL], design="leave-one-out")
-    found = variants(submit_experiment(spec=spec, home=home))
-    assert found["bystander+one+rival"].problem.startswith("rival clashes with one in fs/inode.c")
+    rows = variants(submit_experiment(spec=spec, home=home))
+    assert rows["bystander+one+rival"].problem.startswith("rival clashes with one in fs/inode.c")
 
 
 def test_a_patch_that_fails_even_on_what_it_requires_says_so(describe: Describe, home: Path) -> None:

@@ -49,9 +49,9 @@ def opened(lifetime_s: float = 600) -> int:
 
 
 def handed(mac: str = MAC) -> Handout:
-    found = hand_out(mac, "10.0.2.15")
-    assert found is not None
-    return found
+    handout = hand_out(mac, "10.0.2.15")
+    assert handout is not None
+    return handout
 
 
 def test_a_script_is_handed_out_once_and_further_asking_is_counted(metal: Target) -> None:
@@ -94,12 +94,12 @@ def test_a_target_that_is_not_metal_is_never_booted_so(metal: Target) -> None:
 
 def test_nothing_goes_on_after_a_boot_is_over(metal: Target) -> None:
     boot = opened()
-    told = handed()
-    token = told.token
+    handout = handed()
+    token = handout.token
     assert keep_piece(token, "records", 0, b"x")
     close_netboot(boot)
     for refused in (
-        lambda: file_of(told.files_token, "kernel"),
+        lambda: file_of(handout.files_token, "kernel"),
         lambda: keep_piece(token, "records", 1, b"y"),
     ):
         with pytest.raises(NetbootClosed):
@@ -149,19 +149,19 @@ def test_files_are_those_of_the_boot_and_fetching_the_initrd_is_noticed(metal: T
 
 def test_files_are_closed_once_the_machine_has_said_something(metal: Target, files: Path) -> None:
     opened()
-    told = handed()
-    keep_piece(told.token, "records", 0, b"hello")
+    handout = handed()
+    keep_piece(handout.token, "records", 0, b"hello")
     with pytest.raises(NetbootClosed):
-        file_of(told.files_token, "kernel")
+        file_of(handout.files_token, "kernel")
 
 
 def test_neither_token_does_what_the_other_does(metal: Target, files: Path) -> None:
     opened()
-    told = handed()
+    handout = handed()
     with pytest.raises(NetbootClosed):
-        file_of(told.token, "kernel")
+        file_of(handout.token, "kernel")
     with pytest.raises(NetbootClosed):
-        keep_piece(told.files_token, "records", 0, b"x")
+        keep_piece(handout.files_token, "records", 0, b"x")
 
 
 @pytest.mark.process
@@ -252,11 +252,11 @@ def test_a_boot_whose_process_is_gone_or_that_expired_may_have_left_its_machine_
     boot = opened()
     assert left_on() == []
     Netboot.objects.filter(pk=boot).update(owner=f"{os.uname().nodename}:4194305:1")
-    assert [(one.id, one.target) for one in left_on()] == [(boot, "metal-1")]
+    assert [(netboot.id, netboot.target) for netboot in left_on()] == [(boot, "metal-1")]
     close_netboot(boot)
     assert left_on() == []
     late = opened(lifetime_s=-1)
-    assert [one.id for one in left_on()] == [late]
+    assert [netboot.id for netboot in left_on()] == [late]
 
 
 def test_old_boots_are_forgotten(metal: Target) -> None:

@@ -79,7 +79,7 @@ def test_pieces_come_from_one_address(metal: Target, stream: str) -> None:
     with pytest.raises(NetbootClosed, match=NOTHING):
         keep_piece(handout.token, stream, 1, b"theirs", OTHER)
     assert alarm(boot) == f"pieces of its records concerned two addresses, {MACHINE} and {OTHER}"
-    assert [bytes(one.data) for one in NetbootPiece.objects.all()] == [b"mine"]
+    assert [bytes(piece.data) for piece in NetbootPiece.objects.all()] == [b"mine"]
 
 
 def test_a_kernel_may_have_another_address_than_the_firmware_before_it(metal: Target) -> None:

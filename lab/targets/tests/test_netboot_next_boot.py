@@ -36,18 +36,18 @@ def opened(follows: int | None = None, target: str = "metal-1") -> int:
 def waiting(metal: Target) -> tuple[int, str]:
     """A boot that went well, whose machine asked for what follows; and its token."""
     boot = opened()
-    told = hand_out(MAC, "10.0.2.15")
-    assert told is not None
-    keep_piece(told.token, "records", 0, b"all of it")
+    handout = hand_out(MAC, "10.0.2.15")
+    assert handout is not None
+    keep_piece(handout.token, "records", 0, b"all of it")
     leave_waiting(boot, 300)
-    assert next_boot(told.token, "10.0.2.15") is None
-    return boot, told.token
+    assert next_boot(handout.token, "10.0.2.15") is None
+    return boot, handout.token
 
 
 def followed(token: str) -> Following:
-    found = next_boot(token, "10.0.2.15")
-    assert found is not None
-    return found
+    following = next_boot(token, "10.0.2.15")
+    assert following is not None
+    return following
 
 
 def test_a_machine_that_waits_is_handed_what_follows_with_tokens_of_its_own(
@@ -58,11 +58,15 @@ def test_a_machine_that_waits_is_handed_what_follows_with_tokens_of_its_own(
     (tmp_path / "runs/1-1/initrd").write_bytes(b"the initrd")
     boot, token = waiting
     after = opened(follows=boot)
-    found = followed(token)
-    assert (found.handout.boot_id, found.kernel_sha256, found.initrd_sha256) == (after, "1" * 64, "2" * 64)
-    assert found.handout.token != token
-    assert file_of(found.handout.files_token, "initrd").read(0, 100) == b"the initrd"
-    assert keep_piece(found.handout.token, "records", 0, b"hello")
+    following = followed(token)
+    assert (following.handout.boot_id, following.kernel_sha256, following.initrd_sha256) == (
+        after,
+        "1" * 64,
+        "2" * 64,
+    )
+    assert following.handout.token != token
+    assert file_of(following.handout.files_token, "initrd").read(0, 100) == b"the initrd"
+    assert keep_piece(following.handout.token, "records", 0, b"hello")
     assert Netboot.objects.get(pk=after).way == "kexec"
     assert netboot_progress(after).fetched_from == "10.0.2.15"
 
@@ -101,10 +105,10 @@ def test_a_token_that_is_none_learns_nothing(waiting: tuple[int, str], token: st
 
 def test_a_token_of_files_is_not_one_to_ask_with(metal: Target) -> None:
     opened()
-    told = hand_out(MAC, "")
-    assert told is not None
+    handout = hand_out(MAC, "")
+    assert handout is not None
     with pytest.raises(NetbootClosed):
-        next_boot(told.files_token, "")
+        next_boot(handout.files_token, "")
 
 
 def test_a_machine_gets_nothing_that_was_offered_to_another(waiting: tuple[int, str]) -> None:
@@ -138,9 +142,9 @@ def test_another_boot_by_power_ends_the_waiting(waiting: tuple[int, str]) -> Non
 
 def test_a_machine_waits_only_after_a_boot_that_went_well_and_once_it_asked(metal: Target) -> None:
     boot = opened()
-    told = hand_out(MAC, "10.0.2.15")
-    assert told is not None
-    assert next_boot(told.token, "10.0.2.15") is None
+    handout = hand_out(MAC, "10.0.2.15")
+    assert handout is not None
+    assert next_boot(handout.token, "10.0.2.15") is None
     assert (is_left_waiting("metal-1"), waiting_boot("metal-1")) == (False, None)
     leave_waiting(boot, 300)
     assert (is_left_waiting("metal-1"), waiting_boot("metal-1")) == (True, boot)
@@ -172,4 +176,4 @@ def test_a_machine_that_waited_in_vain_is_sent_away_and_turned_off_like_one_left
     leave_waiting(boot, -1)
     with pytest.raises(NetbootClosed):
         next_boot(token, "10.0.2.15")
-    assert [one.id for one in left_on()] == [boot]
+    assert [netboot.id for netboot in left_on()] == [boot]

@@ -34,8 +34,8 @@ def waiting(**fields: object) -> Run:
 
 
 def health() -> TargetHealth:
-    (one,) = target_healths()
-    return one
+    (target_health,) = target_healths()
+    return target_health
 
 
 def test_a_target_that_boots_is_well() -> None:

@@ -91,7 +91,7 @@ class Copying:
         columns = [field.column for field in model._meta.concrete_fields]
         chosen = [self._value(model, field, number) % values for field in model._meta.concrete_fields]
         table = model._meta.db_table
-        listed = ", ".join(f'"{one}"' for one in columns)
+        listed = ", ".join(f'"{column}"' for column in columns)
         return (
             f"INSERT INTO {table} ({listed}) SELECT {', '.join(chosen)} FROM {table}"
             f" WHERE id <= {self.greatest[model]} ORDER BY id"

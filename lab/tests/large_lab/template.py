@@ -191,7 +191,7 @@ def _runs(
 
 def _place_runs(runs: list[Run], experiment: Experiment, ground: Ground) -> None:
     """Give each boot a target of the experiment's group, and let the lab lose one boot of every fourth experiment."""
-    equal = [one for one in ground.targets if one.group and one.group == experiment.group]
+    equal = [target for target in ground.targets if target.group and target.group == experiment.group]
     for run in runs:
         run.target = equal[run.block % len(equal)] if equal else experiment.target
     if experiment.pk % 4 == 0:

@@ -59,7 +59,7 @@ def page(steps: list[StepView], **line: Any) -> TrendPage:
 
 
 def keys(*pages: TrendPage) -> list[str]:
-    return ["+".join(one.line.metric for one in group.metrics) for group in group_steps(pages)]
+    return ["+".join(metric.line.metric for metric in group.metrics) for group in group_steps(pages)]
 
 
 OTHER: dict[str, Any] = {"metric": "b", "key": "b" * 12}

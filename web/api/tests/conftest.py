@@ -29,20 +29,20 @@ class Asking:
         self.client = Client(raise_request_exception=True)
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        added = {name.replace("_", "-"): value for name, value in headers.items()}
         kind = "application/json"
         response = self.client.generic(
             method,
             path if path.startswith("/") else API + path,
             data=body if isinstance(body, bytes) else encoded(body),
             content_type=kind,
-            headers=self.headers | given,
+            headers=self.headers | added,
         )
         if response.status_code >= 400:
             assert response["Content-Type"] == "application/problem+json", response.content
-            told = response.json()
-            assert told["status"] == response.status_code
-            assert told["title"]
+            problem = response.json()
+            assert problem["status"] == response.status_code
+            assert problem["title"]
         return response
 
     def get(self, path: str, **headers: str) -> Any:

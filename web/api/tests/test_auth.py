@@ -58,22 +58,22 @@ def test_a_stranger_reads_unless_the_lab_is_private(ask: As, settings: Any) -> N
 
 def test_a_token_that_does_not_count_is_refused_even_where_strangers_may_read(ask: As) -> None:
     for text in ("nonsense", "", "a b", "\xff\xfe"):
-        told = Asking(text or " ").get("experiments/")
-        assert told.status_code == 401, text
-        assert told["WWW-Authenticate"] == "Token"
+        response = Asking(text or " ").get("experiments/")
+        assert response.status_code == 401, text
+        assert response["WWW-Authenticate"] == "Token"
 
 
 def test_a_token_with_too_small_a_scope_is_told_which_it_lacks(ask: As) -> None:
     experiment = make_grid()
-    told = ask("charlie", "read").post(f"experiments/{experiment.pk}/cancel/")
-    assert told.status_code == 403
-    assert 'no scope "submit", only read' in told.json()["detail"]
+    response = ask("charlie", "read").post(f"experiments/{experiment.pk}/cancel/")
+    assert response.status_code == 403
+    assert 'no scope "submit", only read' in response.json()["detail"]
 
 
 def test_a_viewer_is_told_whom_to_ask(ask: As) -> None:
-    told = ask("bob").post("experiments/", {})
-    assert told.status_code == 403
-    assert "a viewer may not submit; ask an operator" in told.json()["detail"]
+    response = ask("bob").post("experiments/", {})
+    assert response.status_code == 403
+    assert "a viewer may not submit; ask an operator" in response.json()["detail"]
 
 
 def test_a_session_reads_and_needs_its_csrf_token_to_write(people: dict[str, User]) -> None:
@@ -89,9 +89,9 @@ def test_a_session_reads_and_needs_its_csrf_token_to_write(people: dict[str, Use
 def test_a_password_gives_a_token_once(people: dict[str, User]) -> None:
     made = Asking().post("login/", {"name": "laptop"}, Authorization=basic("alice", "correct horse"))
     assert made.status_code == 201
-    told = made.json()
-    assert told["scopes"] == ["read", "submit"]
-    assert Asking(told["token"]).get("me/").json()["username"] == "alice"
+    issued = made.json()
+    assert issued["scopes"] == ["read", "submit"]
+    assert Asking(issued["token"]).get("me/").json()["username"] == "alice"
     assert Token.objects.get().name == "laptop"
 
 
@@ -117,7 +117,7 @@ def test_a_token_makes_no_tokens_and_ends_itself_only(ask: As, people: dict[str,
     assert "login/" in refused.json()["detail"]
     other, _ = issue_token(user=people["alice"], name="other", scopes=["read"])
     assert asking("DELETE", f"tokens/{other.token_key}/").status_code == 403
-    own = next(one for one in asking.get("tokens/").json() if one["name"] == "t")
+    own = next(token for token in asking.get("tokens/").json() if token["name"] == "t")
     assert asking("DELETE", f"tokens/{own['id']}/").status_code == 204
     assert asking.get("tokens/").status_code == 401
 
@@ -128,7 +128,7 @@ def test_a_person_makes_and_ends_tokens(people: dict[str, User]) -> None:
     body = {"name": "ci", "scopes": ["read"], "days": 7}
     made = client.post("/api/v1/tokens/", body, content_type="application/json")
     assert made.status_code == 201
-    assert [one["name"] for one in client.get("/api/v1/tokens/").json()] == ["ci"]
+    assert [token["name"] for token in client.get("/api/v1/tokens/").json()] == ["ci"]
     assert "token" not in client.get("/api/v1/tokens/").json()[0]
     assert client.delete(f"/api/v1/tokens/{made.json()['id']}/").status_code == 204
     assert client.get("/api/v1/tokens/").json() == []

@@ -60,8 +60,8 @@ def _no_socket_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = EngineContext.get_transport_kwargs
 
     def without(self: EngineContext, operation: Any = None) -> dict[str, Any]:
-        given = whole(self, operation)
-        return {name: value for name, value in given.items() if name not in SOCKET_SETTINGS}
+        arguments = whole(self, operation)
+        return {name: value for name, value in arguments.items() if name not in SOCKET_SETTINGS}
 
     monkeypatch.setattr(EngineContext, "get_transport_kwargs", without)
 
@@ -107,10 +107,10 @@ def _failures(event: events.ScenarioFinished) -> Iterator[tuple[str, str]]:
             failure = check.failure_info.failure
             case = event.recorder.cases[case_id].value
             response = event.recorder.interactions[case_id].response
-            told = response.content[:300] if response else b""
+            content = response.content[:300] if response else b""
             yield (
                 f"{event.label} {check.name} {failure.title}",
-                f"{event.label}: {failure.title}: {failure.message}\n{case.as_curl_command()}\n{told!r}",
+                f"{event.label}: {failure.title}: {failure.message}\n{case.as_curl_command()}\n{content!r}",
             )
 
 

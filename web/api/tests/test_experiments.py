@@ -40,14 +40,18 @@ def described(repository: Path, tmp_path: Path, settings: Any) -> dict[str, Any]
 def test_a_description_becomes_an_experiment_of_who_sent_it(ask: As, described: dict[str, Any]) -> None:
     made = ask("alice").post("experiments/", described)
     assert made.status_code == 201
-    told = made.json()
-    assert made["Location"] == told["url"]
-    assert told["url"].endswith(f"/api/v1/experiments/{told['id']}/")
-    assert (told["state"], told["submitter"], told["exit_code"]) == ("queued", "alice", None)
-    assert told["boots_total"] == told["progress"]["boots_total"] == 9
-    assert [one["name"] for one in told["parts"]] == ["base", "one", "base-again"]
-    assert [one["name"] for one in told["switches"]] == ["one"]
-    assert told["cases"][0]["workload"] == "showgids"
+    experiment = made.json()
+    assert made["Location"] == experiment["url"]
+    assert experiment["url"].endswith(f"/api/v1/experiments/{experiment['id']}/")
+    assert (experiment["state"], experiment["submitter"], experiment["exit_code"]) == (
+        "queued",
+        "alice",
+        None,
+    )
+    assert experiment["boots_total"] == experiment["progress"]["boots_total"] == 9
+    assert [part["name"] for part in experiment["parts"]] == ["base", "one", "base-again"]
+    assert [switch["name"] for switch in experiment["switches"]] == ["one"]
+    assert experiment["cases"][0]["workload"] == "showgids"
 
 
 @pytest.mark.process
@@ -67,14 +71,14 @@ def test_a_description_does_not_tell_a_password(ask: As) -> None:
 
 @pytest.mark.process
 def test_a_preview_tells_what_it_takes_and_queues_nothing(ask: As, described: dict[str, Any]) -> None:
-    told = ask("alice").post("experiments/preview/", described).json()
-    assert told["boots"] == 9
-    assert {one["state"] for one in told["variants"]} == {"to build"}
-    assert told["seconds"] > 0
-    assert told["at_least"]
-    assert told["estimate"] == "estimated from shipped figures, not from this lab"
-    assert [one["estimate"] for one in told["detectable"]] == [told["estimate"]]
-    assert told["detectable"][0]["change"] > 0
+    preview = ask("alice").post("experiments/preview/", described).json()
+    assert preview["boots"] == 9
+    assert {variant["state"] for variant in preview["variants"]} == {"to build"}
+    assert preview["seconds"] > 0
+    assert preview["at_least"]
+    assert preview["estimate"] == "estimated from shipped figures, not from this lab"
+    assert [limit["estimate"] for limit in preview["detectable"]] == [preview["estimate"]]
+    assert preview["detectable"][0]["change"] > 0
     assert not Experiment.objects.exists()
 
 
@@ -98,11 +102,11 @@ def test_every_fault_of_a_description_is_told_with_its_place(ask: As) -> None:
         "cases": [{"workload": "stat-walk", "prest": 1}],
         "patches": [{"name": "-"}],
     }
-    told = ask("alice").post("experiments/", body).json()
-    assert told["status"] == 422
-    assert told["type"].endswith("#refused")
-    assert {one["pointer"] for one in told["errors"]} >= {"/cases/0", "/patches/0/name"}
-    assert any('did you mean "preset"?' in one["detail"] for one in told["errors"])
+    problem = ask("alice").post("experiments/", body).json()
+    assert problem["status"] == 422
+    assert problem["type"].endswith("#refused")
+    assert {error["pointer"] for error in problem["errors"]} >= {"/cases/0", "/patches/0/name"}
+    assert any('did you mean "preset"?' in error["detail"] for error in problem["errors"])
 
 
 MAILS = "".join(
@@ -132,9 +136,9 @@ def test_a_series_is_one_switch_or_one_for_each_patch(
 @pytest.mark.process
 def test_files_are_labctls_to_read(ask: As) -> None:
     body = {"name": "x", "tree": "debian-6.1", "cases": [], "patches": [{"name": "p", "file": "/etc/passwd"}]}
-    told = ask("alice").post("experiments/", body).json()
-    assert told["errors"][0]["pointer"] == "/patches/0/file"
-    assert "send the patch itself" in told["detail"]
+    problem = ask("alice").post("experiments/", body).json()
+    assert problem["errors"][0]["pointer"] == "/patches/0/file"
+    assert "send the patch itself" in problem["detail"]
 
 
 def test_a_fault_of_the_lab_is_503_and_not_the_descriptions(
@@ -144,9 +148,9 @@ def test_a_fault_of_the_lab_is_503_and_not_the_descriptions(
         raise LabUnable("the disk is full")
 
     monkeypatch.setattr("web.api.submission.submit_noted", unable)
-    told = ask("alice").post("experiments/", described, Idempotency_Key="k")
-    assert told.status_code == 503
-    assert int(told["Retry-After"]) > 0
+    response = ask("alice").post("experiments/", described, Idempotency_Key="k")
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) > 0
     assert not IdempotencyKey.objects.exists(), "a key whose submission failed is free again"
 
 
@@ -210,8 +214,8 @@ def test_who_submitted_it_and_operators_cancel_and_others_do_not(ask: As, people
     Experiment.objects.update(submitter=people["alice"])
     assert ask().post(f"experiments/{mine[0].pk}/cancel/").status_code == 401
     assert ask("dora").post(f"experiments/{mine[0].pk}/cancel/").status_code == 403
-    told = ask("alice").post(f"experiments/{mine[0].pk}/cancel/").json()
-    assert (told["state"], told["exit_code"]) == ("cancelled", 3)
+    cancelled = ask("alice").post(f"experiments/{mine[0].pk}/cancel/").json()
+    assert (cancelled["state"], cancelled["exit_code"]) == ("cancelled", 3)
     assert ask("charlie").post(f"experiments/{mine[1].pk}/cancel/").status_code == 200
     again = ask("alice").post(f"experiments/{mine[0].pk}/cancel/")
     assert again.status_code == 409
@@ -255,9 +259,9 @@ def judged(verdict: str, **fields: Any) -> Experiment:
     ("verdict", "code"), [("regression", 1), ("improvement", 0), ("unchanged", 0), ("inconclusive", 2)]
 )
 def test_a_verdict_is_an_exit_code(ask: As, db: None, verdict: str, code: int) -> None:
-    told = ask().get(f"experiments/{judged(verdict).pk}/").json()
-    assert told["verdicts"] == {verdict: 1}
-    assert told["exit_code"] == code
+    experiment = ask().get(f"experiments/{judged(verdict).pk}/").json()
+    assert experiment["verdicts"] == {verdict: 1}
+    assert experiment["exit_code"] == code
 
 
 def test_experiments_are_filtered_searched_and_ordered(ask: As, people: dict[str, User]) -> None:
@@ -265,18 +269,18 @@ def test_experiments_are_filtered_searched_and_ordered(ask: As, people: dict[str
     better = judged("improvement", name="inode hash")
     waiting = make_experiment(name="kernfs again")
 
-    def found(query: str) -> list[int]:
-        return [one["id"] for one in ask().get(f"experiments/?{query}").json()["results"]]
+    def matches(query: str) -> list[int]:
+        return [row["id"] for row in ask().get(f"experiments/?{query}").json()["results"]]
 
-    assert found("") == [waiting.pk, better.pk, worse.pk]
-    assert found("verdict=regression") == [worse.pk]
-    assert found("state=queued") == [waiting.pk]
-    assert found("submitter=alice") == [worse.pk]
-    assert found("search=kernfs+rwsem") == [worse.pk]
-    assert found("ordering=name") == [better.pk, waiting.pk, worse.pk]
-    assert found("ordering=-name,id") == [worse.pk, waiting.pk, better.pk]
-    assert found("tree=tiny&created_after=2020-01-01T00:00:00Z&page_size=1&page=2") == [better.pk]
-    assert found("created_before=2020-01-01T00:00:00Z") == []
+    assert matches("") == [waiting.pk, better.pk, worse.pk]
+    assert matches("verdict=regression") == [worse.pk]
+    assert matches("state=queued") == [waiting.pk]
+    assert matches("submitter=alice") == [worse.pk]
+    assert matches("search=kernfs+rwsem") == [worse.pk]
+    assert matches("ordering=name") == [better.pk, waiting.pk, worse.pk]
+    assert matches("ordering=-name,id") == [worse.pk, waiting.pk, better.pk]
+    assert matches("tree=tiny&created_after=2020-01-01T00:00:00Z&page_size=1&page=2") == [better.pk]
+    assert matches("created_before=2020-01-01T00:00:00Z") == []
 
 
 def test_a_list_asks_as_often_for_many_as_for_one(
@@ -294,9 +298,9 @@ def test_a_list_asks_as_often_for_many_as_for_one(
 
 def test_a_number_that_is_none_is_null(ask: As, db: None) -> None:
     row = judged("improvement")
-    (told,) = ask().get(f"comparisons/?experiment={row.pk}").json()["results"]
-    assert told["ratio"] is None
-    assert told["verdict"] == "improvement"
+    (comparison,) = ask().get(f"comparisons/?experiment={row.pk}").json()["results"]
+    assert comparison["ratio"] is None
+    assert comparison["verdict"] == "improvement"
 
 
 def test_an_unchanged_answer_is_not_sent_again(ask: As, db: None) -> None:
@@ -337,14 +341,14 @@ def test_rows_tell_priority_and_group_and_are_found_by_them(ask: As, db: None) -
     plain = make_experiment(name="plain")
     urgent = make_experiment(name="urgent", priority=10, group="rack")
 
-    def told(query: str = "") -> list[tuple[int, str, str]]:
+    def listed(query: str = "") -> list[tuple[int, str, str]]:
         rows = ask().get(f"experiments/?ordering=id{query}").json()["results"]
         return [(row["id"], row["priority"], row["group"]) for row in rows]
 
-    assert told() == [(plain.pk, "normal", ""), (urgent.pk, "high", "rack")]
-    assert told("&priority=high") == [(urgent.pk, "high", "rack")]
-    assert told("&group=rack") == [(urgent.pk, "high", "rack")]
-    assert told("&priority=low") == []
+    assert listed() == [(plain.pk, "normal", ""), (urgent.pk, "high", "rack")]
+    assert listed("&priority=high") == [(urgent.pk, "high", "rack")]
+    assert listed("&group=rack") == [(urgent.pk, "high", "rack")]
+    assert listed("&priority=low") == []
     assert ask().get("experiments/?priority=10").status_code == 400
-    one = ask().get(f"experiments/{urgent.pk}/").json()
-    assert (one["priority"], one["group"]) == ("high", "rack")
+    detail = ask().get(f"experiments/{urgent.pk}/").json()
+    assert (detail["priority"], detail["group"]) == ("high", "rack")

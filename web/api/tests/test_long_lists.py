@@ -29,13 +29,13 @@ def _four_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_next_goes_on_behind_the_rows_that_are_counted(ask: As, lab: Experiment) -> None:
     page = ask().get("runs/?page_size=2").json()
     assert page["count"] is None
-    found = [row["id"] for row in page["results"]]
+    ids = [row["id"] for row in page["results"]]
     while page["next"]:
         address = urlsplit(page["next"])
         page = ask().get(f"runs/?{address.query}").json()
-        found += [row["id"] for row in page["results"]]
-    assert found == list(Run.objects.order_by("-pk").values_list("pk", flat=True))
-    assert len(found) > 4
+        ids += [row["id"] for row in page["results"]]
+    assert ids == list(Run.objects.order_by("-pk").values_list("pk", flat=True))
+    assert len(ids) > 4
 
 
 def test_pages_end_where_counting_does(ask: As, lab: Experiment) -> None:

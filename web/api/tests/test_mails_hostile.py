@@ -38,8 +38,8 @@ def test_a_gap_is_a_problem_and_the_word_makes_a_preview_of_it(ask: As, describe
     refused = ask("alice").post("experiments/preview/", described | {"series": GAP})
     assert refused.status_code == 422
     assert "version 2 has patch 2 of 3, 1, 3 are missing" in refused.json()["detail"]
-    told = ask("alice").post("experiments/preview/", described | {"series": GAP, "partial": True}).json()
-    (switch,) = told["switches"]
+    preview = ask("alice").post("experiments/preview/", described | {"series": GAP, "partial": True}).json()
+    (switch,) = preview["switches"]
     (patch,) = switch["patches"]
     assert (patch["version"], patch["number"], patch["total"], patch["title"]) == (2, 2, 3, "fs: one")
     assert switch["notes"] == ["of 3 patches 1, 3 are missing, as the submitter allows"]
@@ -48,12 +48,12 @@ def test_a_gap_is_a_problem_and_the_word_makes_a_preview_of_it(ask: As, describe
 
 def test_a_repair_is_told_in_the_preview(ask: As, described: dict[str, Any]) -> None:
     damaged = diff("fs/inode.c", 10, "one").replace(" line 8\n", "line  8\n")
-    told = (
+    preview = (
         ask("alice")
         .post("experiments/preview/", described | {"patches": [{"name": "one", "text": damaged}]})
         .json()
     )
-    assert told["switches"][0]["report"]
+    assert preview["switches"][0]["report"]
 
 
 @pytest.mark.parametrize("partial", ["yes", 1, None])

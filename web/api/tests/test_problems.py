@@ -13,9 +13,9 @@ from web.api.tests.conftest import As
     "path", ["nothing/", "experiments", "/api/", "/api/v2/me/", "experiments/x/", "runs/-1/"]
 )
 def test_an_unknown_address_is_a_problem(ask: As, path: str) -> None:
-    told = ask().get(path)
-    assert told.status_code == 404
-    assert told.json()["type"] == "about:blank"
+    response = ask().get(path)
+    assert response.status_code == 404
+    assert response.json()["type"] == "about:blank"
 
 
 @pytest.mark.parametrize("path", ["/api/v1/runs/-1/cancel/", "/api/v1/nothing/", "/api/"])
@@ -29,16 +29,16 @@ def test_an_unknown_address_is_one_for_every_method_whatever_the_browser_forgot(
 @pytest.mark.parametrize("number", ["1", str(2**63), "9" * 60])
 def test_a_row_that_is_not_there_is_named(ask: As, number: str) -> None:
     for kind in ("experiment", "run", "build", "variant"):
-        told = ask().get(f"{kind}s/{number}/")
-        assert told.status_code == 404
-        assert told.json()["detail"] == f"there is no {kind} {number}"
+        response = ask().get(f"{kind}s/{number}/")
+        assert response.status_code == 404
+        assert response.json()["detail"] == f"there is no {kind} {number}"
 
 
 def test_a_method_that_is_not_there_names_those_that_are(ask: As) -> None:
-    told = ask("charlie")("DELETE", "experiments/")
-    assert told.status_code == 405
-    assert set(told["Allow"].split(", ")) >= {"GET", "POST"}
-    assert "DELETE" not in told["Allow"]
+    response = ask("charlie")("DELETE", "experiments/")
+    assert response.status_code == 405
+    assert set(response["Allow"].split(", ")) >= {"GET", "POST"}
+    assert "DELETE" not in response["Allow"]
     assert ask()("OPTIONS", "runs/").status_code == 204
 
 
@@ -80,7 +80,7 @@ def test_a_body_that_no_table_can_hold_is_refused(ask: As, body: bytes, told: st
 
 def test_a_nul_is_told_with_its_place(ask: As) -> None:
     refused = ask("alice").post("experiments/", {"patches": [{"text": "a\0"}], "a/b~": {"c": "\0"}})
-    assert [one["pointer"] for one in refused.json()["errors"]] == ["/patches/0/text", "/a~1b~0/c"]
+    assert [error["pointer"] for error in refused.json()["errors"]] == ["/patches/0/text", "/a~1b~0/c"]
 
 
 def test_a_body_that_is_too_large_is_413(ask: As, settings: Any) -> None:
@@ -148,4 +148,4 @@ def test_a_host_that_is_not_ours_is_a_problem(client: Client) -> None:
 
 
 def test_the_kinds_of_problems_are_told(ask: As) -> None:
-    assert "/api/v1/problems/#validation" in [one["type"] for one in ask().get("problems/").json()]
+    assert "/api/v1/problems/#validation" in [kind["type"] for kind in ask().get("problems/").json()]

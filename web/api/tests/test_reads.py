@@ -74,9 +74,9 @@ def test_a_page_of_a_list_takes_few_questions_however_many_rows(
     asking = ask()
     with django_assert_max_num_queries(LISTS[path]):
         answer = asking.get(path)
-    told = strict(answer.content)
-    assert set(told) == {"count", "next", "previous", "results"}
-    assert told["count"] == len(told["results"]) > 0 or told["next"]
+    page = strict(answer.content)
+    assert set(page) == {"count", "next", "previous", "results"}
+    assert page["count"] == len(page["results"]) > 0 or page["next"]
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -92,7 +92,7 @@ def test_pages_follow_each_other(ask: As, lab: Experiment) -> None:
     first = ask().get("runs/?page_size=7").json()
     second = ask().get(first["next"].removeprefix("http://testserver")).json()
     assert second["previous"]
-    ids = [one["id"] for one in first["results"] + second["results"]]
+    ids = [row["id"] for row in first["results"] + second["results"]]
     assert ids == sorted(ids, reverse=True)
     assert len(set(ids)) == 14
 
@@ -128,15 +128,15 @@ def test_lists_are_filtered(ask: As, lab: Experiment, query: str, amount: int) -
 def test_a_boot_says_on_which_target_it_ran_and_one_that_waits_says_none(ask: As, lab: Experiment) -> None:
     ran, waits = lab.runs.order_by("pk")[:2]
     Run.objects.filter(pk=ran.pk).update(target=Target.objects.create(name="rack-7"))
-    listed = {one["id"]: one["target"] for one in ask().get(f"runs/?experiment={lab.pk}").json()["results"]}
+    listed = {run["id"]: run["target"] for run in ask().get(f"runs/?experiment={lab.pk}").json()["results"]}
     assert (listed[ran.pk], listed[waits.pk]) == ("rack-7", None)
     assert ask().get(f"runs/{ran.pk}/").json()["target"] == "rack-7"
-    assert [one["id"] for one in ask().get("runs/?target=rack-7").json()["results"]] == [ran.pk]
+    assert [run["id"] for run in ask().get("runs/?target=rack-7").json()["results"]] == [ran.pk]
 
 
 def test_patches_go_through_the_catalogue_and_then_what_was_submitted(ask: As, lab: Experiment) -> None:
     whole = ask().get("patches/?page_size=500").json()["results"]
-    known = [one for one in whole if one["id"] is None]
+    known = [patch for patch in whole if patch["id"] is None]
     assert len(known) >= 3
     assert known[0]["trees"]
     assert whole[: len(known)] == known
@@ -201,9 +201,9 @@ def test_a_profile_comes_in_each_form(ask: As, lab: Experiment, form: str) -> No
 
 
 def test_a_form_that_there_is_not_is_told_with_the_nearest(ask: As, lab: Experiment) -> None:
-    told = ask().get(f"profiles/{Profile.objects.values_list('pk', flat=True)[0]}/fodled/")
-    assert told.status_code == 404
-    assert 'did you mean "folded"?' in told.json()["detail"]
+    response = ask().get(f"profiles/{Profile.objects.values_list('pk', flat=True)[0]}/fodled/")
+    assert response.status_code == 404
+    assert 'did you mean "folded"?' in response.json()["detail"]
 
 
 @pytest.mark.parametrize("form", REPORT_FORMS)
@@ -215,15 +215,15 @@ def test_a_comparison_comes_in_each_form(ask: As, lab: Experiment, form: str) ->
 
 
 def test_a_comparison_is_what_labctl_prints(ask: As, lab: Experiment) -> None:
-    told = strict(ask().get(f"experiments/{lab.pk}/comparison/").content)
-    assert told["verdicts"] == {"regression": 1}
-    assert told["exit_code"] == ask().get(f"experiments/{lab.pk}/").json()["exit_code"] == 1
+    comparison = strict(ask().get(f"experiments/{lab.pk}/comparison/").content)
+    assert comparison["verdicts"] == {"regression": 1}
+    assert comparison["exit_code"] == ask().get(f"experiments/{lab.pk}/").json()["exit_code"] == 1
 
 
 def test_a_trend_has_its_points_and_goes_as_csv(ask: As, lab: Experiment) -> None:
-    told = strict(ask().get(f"trends/{TREND}/").content)
-    assert [point["position"] for point in told["points"]] == [0, 1, 2, 3, 4]
-    assert told["points"][0]["median"] == 1.5
+    trend = strict(ask().get(f"trends/{TREND}/").content)
+    assert [point["position"] for point in trend["points"]] == [0, 1, 2, 3, 4]
+    assert trend["points"][0]["median"] == 1.5
     table = ask().get(f"trends/{TREND}/csv/")
     assert table["Content-Type"].startswith("text/csv")
     assert len(table.content.decode().splitlines()) >= 6

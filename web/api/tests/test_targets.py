@@ -60,7 +60,7 @@ def test_others_see_a_machine_but_not_how_it_is_reached(operator: Asking, ask: A
     assert (seen["access"], seen["remark"]) == (None, None)
     assert "remark" not in ask("alice").get("targets/").json()["results"][0]
     assert operator.get(f"targets/{row['id']}/").json()["remark"] == "rack 4"
-    assert [(one["ok"], one["value"]) for one in seen["checks"]] == [(True, 812.5)]
+    assert [(check["ok"], check["value"]) for check in seen["checks"]] == [(True, 812.5)]
     assert ask("alice").post("targets/", {"name": "mine"}).status_code == 403
     assert ask("alice")("PATCH", f"targets/{row['id']}/", {"enabled": False}).status_code == 403
     assert ask("alice").post(f"targets/{row['id']}/release/").status_code == 403

@@ -34,8 +34,8 @@ def test_a_note_is_its_authors_to_change(ask: As, lab: Experiment) -> None:
 def test_a_note_on_a_revision_names_its_commit(ask: As, lab: Experiment) -> None:
     commit = Revision.objects.values_list("commit", flat=True)[0]
     body = {"tree": "tiny", "commit": commit, "trend": TREND, "text": "merge window"}
-    told = ask("alice").post("notes/", body).json()
-    assert (told["commit"], told["tree"], told["trend"]) == (commit, "tiny", TREND)
+    note = ask("alice").post("notes/", body).json()
+    assert (note["commit"], note["tree"], note["trend"]) == (commit, "tiny", TREND)
     refused = ask("alice").post("notes/", body | {"commit": "f" * 40})
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["pointer"] == "/commit"
@@ -109,7 +109,7 @@ def test_deliveries_are_seen_and_sent_again_by_the_hooks_owner(ask: As, lab: Exp
     assert tried.status_code == 201
     listed = ask("alice").get(f"hooks/{hook.pk}/deliveries/").json()["results"]
     assert listed == ask("alice").get("deliveries/").json()["results"]
-    assert [one["event"] for one in listed] == ["test", "alert"]
+    assert [delivery["event"] for delivery in listed] == ["test", "alert"]
     assert ask("dora").get("deliveries/").json()["count"] == 0
     assert ask("dora").get(f"hooks/{hook.pk}/deliveries/").status_code == 403
     row = Delivery.objects.get(event="alert")
@@ -130,16 +130,16 @@ STANDING = {
 def test_a_standing_experiment_is_made_changed_asked_for_and_removed(ask: As, lab: Experiment) -> None:
     made = ask("alice").post("standing/", STANDING)
     assert made.status_code == 201, made.content
-    told = made.json()
-    assert (told["owner"], told["tree"], told["branch"]) == ("alice", "tiny", "mm-unstable")
-    assert len(told["secret"]) >= 16
+    standing = made.json()
+    assert (standing["owner"], standing["tree"], standing["branch"]) == ("alice", "tiny", "mm-unstable")
+    assert len(standing["secret"]) >= 16
     seen = ask().get("standing/mm-next/").json()
     assert "secret" not in seen
     assert seen["spec"]["cases"][0]["workload"] == "showgids"
     assert ask("dora")("PATCH", "standing/mm-next/", {"enabled": False}).status_code == 403
     changed = ask("alice")("PATCH", "standing/mm-next/", {"poll_every_s": 600}).json()
     assert (changed["poll_every_s"], changed["branch"]) == (600, "mm-unstable")
-    assert Standing.objects.get().secret == told["secret"]
+    assert Standing.objects.get().secret == standing["secret"]
     assert ask("alice").post("standing/mm-next/run/").json()["due"] is True
     assert ask().get("standing/?enabled=true&search=mm").json()["count"] == 1
     assert ask("alice")("DELETE", "standing/mm-next/").status_code == 204

@@ -45,13 +45,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    found = shutil.which("chromium")
-    assert found, "there is no chromium: run ./bootstrap dev"
+    program = shutil.which("chromium")
+    assert program, "there is no chromium: run ./bootstrap dev"
     with sync_playwright() as playwright, pytest.MonkeyPatch.context() as patched:
         # Playwright keeps an event loop in this thread, in which Django would refuse its database.
         patched.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         # Root has no sandbox to give; the pages are our own.
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
 

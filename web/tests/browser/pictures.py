@@ -27,5 +27,5 @@ def looked_at(page: Page, name: str, *, width: int, dark: bool) -> int:
 def faults(page: Page) -> list[str]:
     """Return axe-core's findings on the page."""
     page.evaluate(AXE.read_text())
-    found: list[str] = page.evaluate(_RUN)
-    return found
+    findings: list[str] = page.evaluate(_RUN)
+    return findings

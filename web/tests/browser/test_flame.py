@@ -102,8 +102,8 @@ def test_a_hostile_symbol_is_text_wherever_it_is_told(visit: Open, address: str)
 
 def test_a_difference_tells_both_shares_the_ratio_and_how_certain(visit: Open, address: str) -> None:
     page = ready(visit(f"{address}&against=base"))
-    told = pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
-    assert told == "down_read: base 60.00 %, p 20.00 %, × 0.33, certain (q < 0.001)"
+    message = pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
+    assert message == "down_read: base 60.00 %, p 20.00 %, × 0.33, certain (q < 0.001)"
     page.click("text=Samples a boot")
     expect(page).to_have_url(re.compile(re.escape("scale=samples")))
     assert "300 samples" in pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")

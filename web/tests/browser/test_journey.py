@@ -251,10 +251,10 @@ def test_the_api_points_at_what_is_wrong(
     _, token = issue_token(user=alice, name="t", scopes=["read", "submit"])
     with client(live_server, token) as api:
         answer = api.post("experiments/", json=described(lab, slower, **change))
-    told = answer.json()
-    assert answer.status_code in (400, 422), told
-    assert pointer in [one["pointer"] for one in told.get("errors", [])], json.dumps(told)
-    assert all(one["detail"] for one in told["errors"])
+    problem = answer.json()
+    assert answer.status_code in (400, 422), problem
+    assert pointer in [error["pointer"] for error in problem.get("errors", [])], json.dumps(problem)
+    assert all(error["detail"] for error in problem["errors"])
     assert Experiment.objects.count() == 0
 
 
@@ -333,16 +333,19 @@ def forge_runs(pipeline: dict[str, Any], token: str, base: str, commit: str) -> 
     """Return the commands of a pipeline and the environment that its forge gives them for a merge request."""
     if "kperflab" in pipeline:
         job = pipeline["kperflab"]
-        given = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_COMMIT_SHA": commit, "KPERFLAB_TOKEN": token}
-        return "\n".join(job["script"]), {**given, **{key: str(one) for key, one in job["variables"].items()}}
-    (step,) = [one for one in pipeline["jobs"]["compare"]["steps"] if "run" in one]
+        variables = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_COMMIT_SHA": commit, "KPERFLAB_TOKEN": token}
+        return "\n".join(job["script"]), {
+            **variables,
+            **{key: str(value) for key, value in job["variables"].items()},
+        }
+    (step,) = [step for step in pipeline["jobs"]["compare"]["steps"] if "run" in step]
     known = {
         "secrets.KPERFLAB_TOKEN": token,
         "github.event.pull_request.base.sha": base,
         "github.event.pull_request.head.sha": commit,
     }
     environment = {
-        name: re.sub(r"\$\{\{ (.+?) \}\}", lambda found: known[str(found[1])], str(value))
+        name: re.sub(r"\$\{\{ (.+?) \}\}", lambda match: known[str(match[1])], str(value))
         for name, value in step["env"].items()
     }
     return step["run"], {**environment, "GITHUB_STEP_SUMMARY": "summary"}

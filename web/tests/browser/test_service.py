@@ -56,8 +56,8 @@ def mails(lab: FakeLab) -> list[str]:
     dummy.write_text(dummy.read_text() + "/* more */\n")
     kernel._git("commit", "--quiet", "-am", "drivers: say more")
     kernel._git("branch", "-f", "work", "HEAD")
-    told = kernel._git("format-patch", "--stdout", "-n", f"{kernel.base.commit}..HEAD")
-    return [f"From {one}\n" for one in re.split(r"(?m)^From (?=[0-9a-f]{40} )", told)[1:]]
+    mailbox = kernel._git("format-patch", "--stdout", "-n", f"{kernel.base.commit}..HEAD")
+    return [f"From {mail}\n" for mail in re.split(r"(?m)^From (?=[0-9a-f]{40} )", mailbox)[1:]]
 
 
 def fill(tab: Tab, lab: FakeLab, *, name: str = "pretend", boots: str = "3") -> None:
@@ -154,14 +154,14 @@ def test_an_uploaded_archive_shows_each_of_its_patches(visit: Open, lab: FakeLab
     upload(tab, "work.tar.gz", archive({"0001-a.patch": first.encode(), "0002-b.patch": second.encode()}))
     assert preview(tab)["Kernels to build"] == "2"
     shown = tab.locator("#preview")
-    for told in (
+    for text in (
         "fs: do not warn",
         "drivers: say more",
         "kperflab <kperflab@localhost>",
         INODE,
         "2 patches, 2 files",
     ):
-        expect(shown).to_contain_text(told)
+        expect(shown).to_contain_text(text)
     expect(tab.get_by_role("status").first).to_contain_text(
         "uploaded work.tar.gz: 2 files: 2 patches, as switch “work”"
     )

@@ -28,8 +28,8 @@ def box(transactional_db: None) -> Target:
 def shown(page: Page) -> set[str]:
     """The names of the inputs that can be seen."""
     names = "all => all.filter(one => one.checkVisibility()).map(one => one.name)"
-    found = page.locator("form.narrow").locator("input, select, textarea").evaluate_all(names)
-    return {name for name in found if name not in {"csrfmiddlewaretoken", "seen"}}
+    inputs = page.locator("form.narrow").locator("input, select, textarea").evaluate_all(names)
+    return {name for name in inputs if name not in {"csrfmiddlewaretoken", "seen"}}
 
 
 def test_only_the_fields_that_the_choices_leave_are_shown(visit: Open, charlie: User) -> None:

@@ -41,7 +41,7 @@ def hook(**fields: Any) -> None:
     make_hook(by=owner, fields=HookFields(**({"name": "ours", "url": "https://ci.example.org/"} | fields)))
 
 
-def told() -> list[str]:
+def target_events() -> list[str]:
     events = Delivery.objects.filter(event__startswith="target.")
     return list(events.order_by("pk").values_list("event", flat=True))
 
@@ -53,7 +53,7 @@ def test_the_boot_that_puts_a_target_into_quarantine_tells_it_once(boss: User) -
     for number, run in enumerate(Run.objects.order_by("position")[:FAULTS_IN_A_ROW], start=1):
         lost = RunRecord(Outcome.LOST, blame="lab", problem="no answer\nfrom the BMC")
         assert record_run(claimed_run(run), lost)
-        assert told() == ["target.quarantined"] * (number == FAULTS_IN_A_ROW)
+        assert target_events() == ["target.quarantined"] * (number == FAULTS_IN_A_ROW)
     (delivery,) = Delivery.objects.filter(event="target.quarantined")
     assert delivery.payload["target"]["reason"].endswith("the last: no answer from the BMC")
     assert tell_operators()
@@ -64,7 +64,7 @@ def test_a_check_that_fails_tells_it_too_and_what_follows_is_no_news(box: Target
     hook()
     for _ in range(FAULTS_IN_A_ROW + 2):
         record_check(box.pk, Checked(False, "it does not boot"))
-    assert told() == ["target.quarantined"]
+    assert target_events() == ["target.quarantined"]
     tell_operators()
     assert tell_operators() is None
     (sent,) = mail.outbox
@@ -80,11 +80,11 @@ def test_what_is_rolled_back_is_told_to_nobody(box: Target, boss: User) -> None:
     with transaction.atomic():
         assert quarantine_target(box.pk, "it smells")
         transaction.set_rollback(True)
-    assert (told(), Quarantine.objects.count(), tell_operators()) == ([], 0, None)
+    assert (target_events(), Quarantine.objects.count(), tell_operators()) == ([], 0, None)
     with transaction.atomic():
         assert [note_fault(box.pk, "x") for _ in range(FAULTS_IN_A_ROW)] == [False, False, True]
         transaction.set_rollback(True)
-    assert (told(), Quarantine.objects.count(), tell_operators()) == ([], 0, None)
+    assert (target_events(), Quarantine.objects.count(), tell_operators()) == ([], 0, None)
 
 
 def test_its_return_is_told_with_who_released_it_and_each_time_anew(box: Target, boss: User) -> None:
@@ -94,7 +94,7 @@ def test_its_return_is_told_with_who_released_it_and_each_time_anew(box: Target,
         assert not quarantine_target(box.pk, "once more")
         release_target(target_id=box.pk, by=boss)
         release_target(target_id=box.pk, by=boss)
-    assert told() == ["target.quarantined", "target.released"] * 2
+    assert target_events() == ["target.quarantined", "target.released"] * 2
     last = Delivery.objects.order_by("-pk")[0].payload["target"]
     assert (last["name"], last["group"], last["driver"]) == ("box", "rack", "metal")
     assert (last["reason"], last["released_by"]) == ("reason 2", "boss")
@@ -135,7 +135,7 @@ def test_hooks_of_a_tree_and_commit_statuses_hear_of_no_target(box: Target) -> N
         url="https://pw.example.org/api/patches/{patch}/checks/",
     )
     quarantine_target(box.pk, "it smells")
-    assert told() == []
+    assert target_events() == []
 
 
 def test_operators_with_an_address_who_are_let_in_get_the_mail(box: Target, boss: User) -> None:
@@ -153,9 +153,9 @@ def test_several_at_once_are_one_mail_in_their_order(box: Target, boss: User) ->
     quarantine_target(box.pk, "it smells")
     quarantine_target(other.pk, "it smokes")
     release_target(target_id=box.pk, by=boss)
-    found = tell_operators()
-    assert found
-    assert found.notices == (
+    outcome = tell_operators()
+    assert outcome
+    assert outcome.notices == (
         "box is in quarantine: it smells",
         "other is in quarantine: it smokes",
         "box boots again: boss released it",
@@ -174,9 +174,9 @@ def test_a_mail_that_cannot_be_sent_is_tried_again(
     quarantine_target(box.pk, "it smells")
     with monkeypatch.context() as patched:
         patched.setattr("lab.targets.operator_mails.send_mail", fails)
-        found = tell_operators()
-    assert found
-    assert "it is tried again" in str(found)
+        outcome = tell_operators()
+    assert outcome
+    assert "it is tried again" in str(outcome)
     tell_operators()
     tell_operators()
     assert len(mail.outbox) == 1
@@ -185,9 +185,9 @@ def test_a_mail_that_cannot_be_sent_is_tried_again(
 def test_where_no_operator_has_an_address_it_is_said_once(box: Target) -> None:
     make_user("silent", User.Role.OPERATOR)
     quarantine_target(box.pk, "it smells")
-    found = tell_operators()
-    assert found
-    assert "no operator has an address" in found.problem
+    outcome = tell_operators()
+    assert outcome
+    assert "no operator has an address" in outcome.problem
     assert tell_operators() is None
     assert mail.outbox == []
 
@@ -206,10 +206,10 @@ def test_a_quarantine_from_before_it_was_noted_ends_like_any_other(box: Target, 
     began = timezone.now() - timedelta(days=2)
     Target.objects.filter(pk=box.pk).update(quarantined_at=began, quarantine_reason="long ago")
     release_target(target_id=box.pk, by=None)
-    assert told() == ["target.released"]
-    found = tell_operators()
-    assert found
-    assert found.notices == ("box boots again",)
+    assert target_events() == ["target.released"]
+    outcome = tell_operators()
+    assert outcome
+    assert outcome.notices == ("box boots again",)
     row = Quarantine.objects.get()
     assert (row.began_at, row.reason) == (began, "long ago")
 
@@ -221,12 +221,12 @@ def test_one_that_older_code_released_does_not_stay_open(box: Target, boss: User
     quarantine_target(box.pk, "second")
     release_target(target_id=box.pk, by=boss)
     assert not Quarantine.objects.filter(ended_at=None).exists()
-    found = tell_operators()
-    assert found
-    assert found.notices == ("box is in quarantine: second", "box boots again: boss released it")
+    outcome = tell_operators()
+    assert outcome
+    assert outcome.notices == ("box is in quarantine: second", "box boots again: boss released it")
 
 
 def test_releasing_what_is_in_no_quarantine_tells_nothing(box: Target, boss: User) -> None:
     hook()
     release_target(target_id=box.pk, by=boss)
-    assert (told(), tell_operators()) == ([], None)
+    assert (target_events(), tell_operators()) == ([], None)
