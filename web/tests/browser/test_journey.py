@@ -333,11 +333,9 @@ def forge_runs(pipeline: dict[str, Any], token: str, base: str, commit: str) -> 
     """Return the commands of a pipeline and the environment that its forge gives them for a merge request."""
     if "kperflab" in pipeline:
         job = pipeline["kperflab"]
-        variables = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_COMMIT_SHA": commit, "KPERFLAB_TOKEN": token}
-        return "\n".join(job["script"]), {
-            **variables,
-            **{key: str(value) for key, value in job["variables"].items()},
-        }
+        variables = {key: str(value) for key, value in job["variables"].items()}
+        forge = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_COMMIT_SHA": commit, "KPERFLAB_TOKEN": token}
+        return "\n".join(job["script"]), {**forge, **variables}
     (step,) = [step for step in pipeline["jobs"]["compare"]["steps"] if "run" in step]
     known = {
         "secrets.KPERFLAB_TOKEN": token,
