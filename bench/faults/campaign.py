@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One fault after the other on a busy lab, each at a stage of its own, and what became of the work it hit."""
 
-import os
-import random
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -22,21 +20,20 @@ from bench.faults.blow import Blow, holders_of
 from bench.faults.campaign_file import Injected, changing
 from bench.faults.faults import PREPARATIONS, STRIKES
 from bench.faults.guests import GuestLoad
+from bench.faults.hand import SIZE, Hand, Loads
 from bench.faults.invariants import breaches
 from bench.faults.kinds import KINDS
 from bench.faults.lab import FAR, Lab
 from bench.faults.leftovers import leftovers
 from bench.faults.load import Load
 from bench.faults.patience import patiently
-from bench.faults.stages import Aim, Moment, Stage, await_stage
+from bench.faults.stages import Moment
 from lab.models import Experiment, Target
 from lab.targets.quarantine import release_target
 from workers.service.place import ServicePlace
 from workers.service.supervising import Supervisor
 
 Say = Callable[[str], None]
-# Experiments open at a time, so that something is always in any stage.
-OPEN = 3
 # A Python that starts on a busy machine takes its time; takeover is counted until the work is queued again.
 SETTLE_S, DRAIN_S = 120.0, 600.0
 
@@ -48,14 +45,6 @@ class Plan:
     count: int
     each: int = 25
     seconds: float = 36_000.0
-
-
-@dataclass(frozen=True, slots=True)
-class Loads:
-    """The work that keeps the lab busy: fake targets, and real guests where there are any."""
-
-    fakes: Load
-    guests: GuestLoad | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +67,7 @@ class Lane:
                 return None
             one = next(campaign.upcoming())
             one.home = self.home
-            campaign.piece(self.home).at = one.number
+            campaign.piece(self.home).hand.append(one.number)
             return one
 
     def record(self, one: Injected, released: int) -> None:
@@ -86,7 +75,7 @@ class Lane:
         with changing(self.path) as campaign:
             campaign.injected.append(one)
             piece = campaign.piece(self.home)
-            piece.at = 0
+            piece.hand.remove(one.number)
             piece.quarantined += released
 
 
@@ -107,7 +96,7 @@ def close_piece(lane: Lane) -> None:
     _look_over(lane)
     with changing(lane.path) as campaign:
         piece = campaign.piece(lane.home)
-        piece.over, piece.at = True, 0
+        piece.over, piece.hand = True, []
 
 
 def _go_on(lane: Lane, plan: Plan) -> None:
@@ -117,17 +106,35 @@ def _go_on(lane: Lane, plan: Plan) -> None:
         Load(lab.home, tuple(targets), lab.wishes.seed),
         GuestLoad(lab.home, lab.wishes.kernel) if lab.wishes.kernel else None,
     )
+    hand = Hand(lab, loads)
     begun = time.monotonic()
     injected = 0
-    while time.monotonic() - begun < plan.seconds and (one := lane.take(plan.count)) is not None:
-        one.unable = lab.unable.get(KINDS[one.fault].needs, "")
-        if not one.unable:
-            _inject_or_say(lab, one, random.Random(f"{lab.wishes.seed} {one.number}"), loads)
-        lane.record(one, patiently(_release_quarantined))
-        lane.say(_line(one))
+    while time.monotonic() - begun < plan.seconds and _filled(lane, hand, plan.count):
+        one = _inject_one(hand)
+        hand.held.remove(one)
+        _record(lane, one)
         injected += 1
         if injected % plan.each == 0:
             _look_over(lane)
+
+
+def _filled(lane: Lane, hand: Hand, count: int) -> bool:
+    """Draw until the hand is full; False once so many have landed. What this machine cannot have is recorded at once."""
+    while len(hand.held) < SIZE:
+        one = lane.take(count)
+        if one is None:
+            return False
+        one.unable = lane.lab.unable.get(KINDS[one.fault].needs, "")
+        if one.unable:
+            _record(lane, one)
+        else:
+            hand.held.append(one)
+    return True
+
+
+def _record(lane: Lane, one: Injected) -> None:
+    lane.record(one, patiently(_release_quarantined))
+    lane.say(_line(one))
 
 
 def _line(one: Injected) -> str:
@@ -140,50 +147,50 @@ def _line(one: Injected) -> str:
     )
 
 
-def _inject_or_say(lab: Lab, one: Injected, draw: random.Random, loads: Loads) -> None:
-    """Inject a fault; one whose own program fails is none, and the campaign goes on with the next."""
+def _inject_one(hand: Hand) -> Injected:
+    """Inject the first whose stage comes, and return it; one whose own program fails is none, and the campaign goes on with the next."""
+    chosen = [hand.alone or hand.held[0]]
     try:
-        _inject(lab, one, draw, loads)
+        if hand.alone:
+            _inject_alone(hand, chosen[0])
+        else:
+            chosen[0], moment = hand.first(hand.ready())
+            _inject(hand, chosen[0], moment, None)
     except Exception as exc:
         traceback.print_exc()
-        one.hit, one.unable = False, f"could not be carried out: {' '.join(str(exc).split())[:200]}"
-        _wait_until_whole(lab)
+        chosen[0].hit = False
+        chosen[0].unable = f"could not be carried out: {' '.join(str(exc).split())[:200]}"
+        _wait_until_whole(hand.lab)
+    return chosen[0]
 
 
-def _inject(lab: Lab, one: Injected, draw: random.Random, loads: Loads) -> None:
+def _inject_alone(hand: Hand, one: Injected) -> None:
+    """Prepare a fault and inject it, with nothing else meanwhile."""
     begun = time.monotonic()
-    with PREPARATIONS.get(one.fault, _nothing)(lab) as prepared:
-        moment = _await(lab, one, draw, loads)
-        one.waited_s = round(time.monotonic() - begun, 1)
-        if moment is None:
-            return
-        blow = Blow(lab, moment, draw, prepared=prepared)
-        since = patiently(_now)
-        started = time.monotonic()
-        held: dict[tuple[str, int], str] = {}
-        with STRIKES[one.fault](blow):
-            if blow.victims:
-                held = patiently(lambda: holders_of(blow.victims))
-            one.held = len(held)
-        one.hit, one.broken = blow.landed, blow.broken
-        _follow(lab, one, held, since)
-        _wait_until_whole(lab)
-        one.whole_s = round(time.monotonic() - started, 1)
+    with PREPARATIONS[one.fault](hand.lab) as prepared:
+        prepared_s = time.monotonic() - begun
+        _, moment = hand.first([one])
+        one.waited_s += prepared_s
+        _inject(hand, one, moment, prepared)
 
 
-def _nothing(_lab: Lab) -> AbstractContextManager[object]:
-    return nullcontext()
-
-
-def _await(lab: Lab, one: Injected, draw: random.Random, loads: Loads) -> Moment | None:
-    stage: Stage = one.stage  # type: ignore[assignment]
-    where = KINDS[one.fault].where
-    if where == "guests" and (guests := loads.guests) is not None:
-        return patiently(lambda: guests.await_stage(stage))
-    # What is done to the far host waits for a boot there.
-    host = lab.far.wire.name if lab.far and where == "far" else os.uname().nodename
-    aim = Aim(stage, host, lab.wishes.boot_s)
-    return patiently(lambda: await_stage(aim, lambda: loads.fakes.keep_going(OPEN), draw))
+def _inject(hand: Hand, one: Injected, moment: Moment | None, prepared: object) -> None:
+    one.waited_s = round(one.waited_s, 1)
+    if moment is None:
+        return
+    lab = hand.lab
+    blow = Blow(lab, moment, hand.draw(one), prepared=prepared)
+    since = patiently(_now)
+    started = time.monotonic()
+    held: dict[tuple[str, int], str] = {}
+    with STRIKES[one.fault](blow):
+        if blow.victims:
+            held = patiently(lambda: holders_of(blow.victims))
+        one.held = len(held)
+    one.hit, one.broken = blow.landed, blow.broken
+    _follow(lab, one, held, since)
+    _wait_until_whole(lab)
+    one.whole_s = round(time.monotonic() - started, 1)
 
 
 def _follow(lab: Lab, one: Injected, held: dict[tuple[str, int], str], since: float) -> None:

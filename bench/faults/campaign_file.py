@@ -61,14 +61,13 @@ class Injected:
 class Piece:
     """One lane's share of a call: faults number `first` and later, on the lab under `home`. over: that lab was checked and taken down.
 
-    at: the number that it injects now, 0 if none.
+    hand: the numbers that it has drawn and not injected yet.
     """
 
     first: int
     home: str
     port: int
     lane: int = 1
-    at: int = 0
     over: bool = False
     breaches: list[Breach] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -76,6 +75,7 @@ class Piece:
     runs: int = 0
     samples: int = 0
     quarantined: int = 0
+    hand: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -105,8 +105,8 @@ class Campaign:
         return [line for piece in self.pieces for line in piece.left]
 
     def upcoming(self) -> Iterator[Injected]:
-        """Yield everything that the seed draws, but what was injected or is being injected by a lane."""
-        known = {one.number for one in self.injected} | {piece.at for piece in self.pieces}
+        """Yield everything that the seed draws, but what was injected or is in a lane's hand."""
+        known = {one.number for one in self.injected}.union(*(piece.hand for piece in self.pieces))
         for number, (name, stage) in enumerate(drawn(self.seed, self.kinds), 1):
             if number not in known:
                 yield Injected(number, name, stage)
@@ -235,4 +235,6 @@ def _check(campaign: Campaign, seed: int, lease_s: float, kinds: Mapping[str, li
 
 
 def _piece(content: dict[str, Any]) -> Piece:
+    # Where a lane drew one at a time.
+    content.pop("at", None)
     return Piece(**content | {"breaches": [Breach(**one) for one in content["breaches"]]})

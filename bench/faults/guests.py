@@ -11,7 +11,7 @@ from bench.faults.blow import Blow
 from bench.faults.lab import GUEST
 from bench.faults.machine import kill
 from bench.faults.real_kernel import RealKernel
-from bench.faults.stages import Held, Moment, Stage, look
+from bench.faults.stages import Held, Moment, Scene, Stage
 from lab.experiments.spec import spec_from_mapping
 from lab.models import Experiment, Run
 from lab.submission.submit import submit_experiment
@@ -43,22 +43,20 @@ class GuestLoad:
         }
         submit_experiment(spec=spec_from_mapping(description), home=self._home)
 
-    def await_stage(self, stage: Stage) -> Moment | None:
-        """Return the next moment that a guest boots, or works, with the claim on it; None where none does within the patience."""
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            self.keep_going()
-            for held in _held():
-                with suppress(FileNotFoundError):  # the guest has just ended
-                    if _stage_of(self._home, held) == stage:
-                        return Moment(stage, held)
-            time.sleep(0.1)
+    def moment(self, stage: Stage, scene: Scene) -> Moment | None:
+        """Return the moment, with the claim on it, if a guest boots, or works, now."""
+        for held in _held(scene):
+            with suppress(FileNotFoundError):  # the guest has just ended
+                if _stage_of(self._home, held) == stage:
+                    return Moment(stage, held)
         return None
 
 
-def _held() -> Iterator[Held]:
+def _held(scene: Scene) -> Iterator[Held]:
+    if not scene.runs:
+        return iter(())
     ours = set(Run.objects.filter(target__name=GUEST, state="running").values_list("pk", flat=True))
-    return (held for held in look().runs if held.id in ours)
+    return (held for held in scene.runs if held.id in ours)
 
 
 def _stage_of(home: Path, held: Held) -> Stage | None:

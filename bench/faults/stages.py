@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The stages of the lab's experiments, and waiting for a certain moment of one."""
+"""The stages of the lab's experiments, and the moment when one is in a certain stage."""
 
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from django.db import connection
 
 Stage = Literal["queued", "building", "between", "booting", "workload", "recording", "settling"]
-_POLL_S = 0.02
-# How often new work is submitted while a stage is waited for.
-_FEED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,29 +95,16 @@ class Aim:
     stage: Stage
     host: str
     boot_s: float
-    patience_s: float = 60.0
 
 
-def await_stage(aim: Aim, feed: Callable[[], None], draw: random.Random) -> Moment | None:
-    """The next moment some experiment is in a stage; None if none is within the patience.
-
-    feed: submits what is missing, so that every stage comes again. "recording" and "settling" are too short to be seen and
-    are aimed at.
-    """
-    end = time.monotonic() + aim.patience_s
-    fed = 0.0
-    while (now := time.monotonic()) < end:
-        if now > fed + _FEED_S:
-            feed()
-            fed = now
-        scene = look()
-        found = _in(aim.stage, _of(scene, aim.host), aim.boot_s)
-        if found is not None:
-            if aim.stage in {"recording", "settling"}:
-                time.sleep(draw.uniform(0.0, 0.25))
-            return Moment(aim.stage, found if isinstance(found, Held) else None)
-        time.sleep(_POLL_S)
-    return None
+def moment_of(aim: Aim, scene: Scene, draw: random.Random) -> Moment | None:
+    """Return the moment that is aimed at if it is now. "recording" and "settling" are too short to be seen and are aimed at."""
+    found = _in(aim.stage, _of(scene, aim.host), aim.boot_s)
+    if found is None:
+        return None
+    if aim.stage in {"recording", "settling"}:
+        time.sleep(draw.uniform(0.0, 0.25))
+    return Moment(aim.stage, found if isinstance(found, Held) else None)
 
 
 def _of(scene: Scene, host: str) -> Scene:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from bench.faults.audit import Entry
-from bench.faults.campaign import Lane
+from bench.faults.campaign import Lane, close_piece
 from bench.faults.campaign_file import (
     Breach,
     Campaign,
@@ -31,11 +31,13 @@ from bench.faults.campaign_file import (
     open_campaign,
 )
 from bench.faults.faults import STRIKES
+from bench.faults.hand import PATIENCE_S, Hand, Loads
 from bench.faults.invariants import told_by_history
 from bench.faults.kinds import KINDS, stages_of
 from bench.faults.lab import Lab, Wishes, fresh_places, wire_of
 from bench.faults.leftovers import locks
 from bench.faults.machine import descendants, kill, make_lies
+from bench.faults.stages import Held, Scene
 from bench.faults.table import wrong
 from lab.models.states import MOVES, RunState
 
@@ -179,7 +181,7 @@ def test_a_file_from_before_there_were_lanes_goes_on(tmp_path: Path) -> None:
     for one in content["injected"]:
         del one["home"]
     for piece in content["pieces"]:
-        del piece["lane"], piece["at"]
+        del piece["lane"], piece["hand"]
     content["pieces"][0] |= {"first": 2, "over": False}
     del content["sums"]["lanes"]
     campaign.path.write_text(json.dumps(content))
@@ -188,6 +190,87 @@ def test_a_file_from_before_there_were_lanes_goes_on(tmp_path: Path) -> None:
         assert found.forget_piece("/somewhere") == 2
     again = open_campaign(campaign.path, 7, 8.0, stages_of())
     assert [injection.number for injection in again.injected] == [1]
+
+
+def test_a_file_from_when_a_lane_drew_one_at_a_time_goes_on(tmp_path: Path) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    content = json.loads(campaign.path.read_text())
+    content["pieces"][0]["at"] = 0
+    campaign.path.write_text(json.dumps(content))
+    assert open_campaign(campaign.path, 7, 8.0, stages_of()).hit == 3
+
+
+def test_what_is_in_a_lanes_hand_is_drawn_by_no_other_and_is_free_once_its_piece_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    with changing(campaign.path) as found:
+        found.begin_piece("/one", 8201, 1)
+        found.begin_piece("/two", 8202, 2)
+    one, two = lane(campaign.path, "/one"), lane(campaign.path, "/two")
+    taken = [mine.take(99) for mine in (one, one, two, one)]
+    assert [fault and fault.number for fault in taken] == [4, 5, 6, 7]
+    assert taken[1] is not None
+    one.record(taken[1], 0)
+    monkeypatch.setattr("bench.faults.campaign._look_over", lambda _lane: None)
+    close_piece(one)
+    again = open_campaign(campaign.path, 7, 8.0, stages_of())
+    assert [fault.number for fault in islice(again.upcoming(), 3)] == [4, 7, 8]
+
+
+NOTHING = Scene((), (), (), ())
+BUILDING = Scene((Held("build", 1, "t", f"{os.uname().nodename}:1:1", 0.1, 0),), (), (), ())
+PAUSED = Scene((), (), (9,), ())
+
+
+class NoLoad:
+    """Work that is there by itself."""
+
+    def keep_going(self, _waiting: int) -> None:
+        """Submit nothing."""
+
+
+def hand_of(*faults: tuple[str, str]) -> Hand:
+    held = [Injected(number, name, stage) for number, (name, stage) in enumerate(faults, 1)]
+    return Hand(Lab(Wishes(Path("/somewhere"), seed=7), 8200), Loads(NoLoad(), None), held)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scenes", "number"),
+    [
+        ([NOTHING, NOTHING, PAUSED, BUILDING], 2),
+        ([NOTHING, BUILDING], 1),
+        # Of those whose stage is there, the oldest.
+        ([PAUSED], 2),
+    ],
+)
+def test_the_fault_whose_stage_comes_first_is_injected_first(
+    monkeypatch: pytest.MonkeyPatch, scenes: list[Scene], number: int
+) -> None:
+    hand = hand_of(("kill make", "building"), ("kill web", "between"), ("kill beat", "between"))
+    seen = iter(scenes)
+    monkeypatch.setattr("bench.faults.hand.look", lambda: next(seen))
+    one, moment = hand.first(hand.ready())
+    assert one.number == number
+    assert moment is not None
+    assert moment.stage == one.stage
+
+
+def test_a_stage_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    hand = hand_of(("kill web", "settling"), ("kill beat", "queued"))
+    hand.held[1].waited_s = PATIENCE_S
+    monkeypatch.setattr("bench.faults.hand.look", lambda: NOTHING)
+    one, moment = hand.first(hand.ready())
+    assert (one.number, moment) == (2, None)
+
+
+def test_what_needs_a_preparation_waits_until_it_is_the_oldest_and_has_the_lab_to_itself() -> None:
+    hand = hand_of(("kill web", "queued"), ("older worker", "queued"), ("kill beat", "queued"))
+    before = hand.alone
+    assert before is None
+    assert [one.number for one in hand.ready()] == [1, 3]
+    del hand.held[0]
+    assert hand.alone is hand.held[0]
 
 
 def test_labs_side_by_side_share_neither_a_cable_nor_a_port() -> None:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The faults that a lane has drawn and not injected yet: the one whose stage comes first is injected first.
+
+So a lab is not looked at for the one moment that the next fault of the sequence needs while it passes those of others by.
+"""
+
+import os
+import random
+import time
+from dataclasses import dataclass, field
+
+from bench.faults.campaign_file import Injected
+from bench.faults.faults import PREPARATIONS
+from bench.faults.guests import PATIENCE_S as GUESTS_PATIENCE_S
+from bench.faults.guests import GuestLoad
+from bench.faults.kinds import KINDS
+from bench.faults.lab import Lab
+from bench.faults.load import Load
+from bench.faults.patience import patiently
+from bench.faults.stages import Aim, Moment, Scene, Stage, look, moment_of
+
+# So many that each stage is soon wanted by one of them.
+SIZE = 8
+# Experiments open at a time, so that something is always in any stage; how often what is missing of them is submitted.
+OPEN, FEED_S = 3, 1.0
+PATIENCE_S = 60.0
+_POLL_S = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The work that keeps the lab busy: fake targets, and real guests where there are any."""
+
+    fakes: Load
+    guests: GuestLoad | None
+
+
+@dataclass(slots=True)
+class Hand:
+    """The faults of one lane, oldest first."""
+
+    lab: Lab
+    loads: Loads
+    held: list[Injected] = field(default_factory=list)
+
+    @property
+    def alone(self) -> Injected | None:
+        """Return the oldest where it needs a preparation that nothing else may happen beside."""
+        return self.held[0] if self.held and self.held[0].fault in PREPARATIONS else None
+
+    def ready(self) -> list[Injected]:
+        """Return those that need no preparation."""
+        return [one for one in self.held if one.fault not in PREPARATIONS]
+
+    def draw(self, one: Injected) -> random.Random:
+        """Return what a fault draws from: the same wherever and whenever it is injected."""
+        return random.Random(f"{self.lab.wishes.seed} {one.number}")
+
+    def first(self, ones: list[Injected]) -> tuple[Injected, Moment | None]:
+        """Return the first of these whose stage comes, with that moment; one that has waited for too long has none."""
+        fed, last = 0.0, time.monotonic()
+        while True:
+            now = time.monotonic()
+            for one in ones:
+                one.waited_s = round(one.waited_s + now - last, 2)
+            last = now
+            if now > fed + FEED_S:
+                patiently(lambda: self._feed(ones))
+                fed = now
+            scene = patiently(look)
+            for one in ones:
+                if (moment := self._moment(one, scene)) is not None:
+                    return one, moment
+            for one in ones:
+                if one.waited_s > patience_of(one):
+                    return one, None
+            time.sleep(_POLL_S)
+
+    def _feed(self, ones: list[Injected]) -> None:
+        self.loads.fakes.keep_going(OPEN)
+        if self.loads.guests and any(_of_guests(one) for one in ones):
+            self.loads.guests.keep_going()
+
+    def _moment(self, one: Injected, scene: Scene) -> Moment | None:
+        stage: Stage = one.stage  # type: ignore[assignment]
+        guests = self.loads.guests
+        if _of_guests(one) and guests is not None:
+            return patiently(lambda: guests.moment(stage, scene))
+        far = self.lab.far
+        # What is done to the far host waits for a boot there.
+        host = far.wire.name if far and KINDS[one.fault].where == "far" else os.uname().nodename
+        return moment_of(Aim(stage, host, self.lab.wishes.boot_s), scene, self.draw(one))
+
+
+def patience_of(one: Injected) -> float:
+    """Return for how many seconds a lab is looked at for a fault's stage."""
+    return GUESTS_PATIENCE_S if _of_guests(one) else PATIENCE_S
+
+
+def _of_guests(one: Injected) -> bool:
+    return KINDS[one.fault].where == "guests"
