@@ -23,12 +23,13 @@ from bench.faults.guests import GuestLoad
 from bench.faults.hand import SIZE, Hand, Loads
 from bench.faults.invariants import breaches
 from bench.faults.kinds import KINDS
-from bench.faults.lab import FAR, Lab
+from bench.faults.lab import FAR, GUEST, Lab
 from bench.faults.leftovers import leftovers
 from bench.faults.load import Load
 from bench.faults.patience import patiently
 from bench.faults.stages import Moment
 from lab.models import Experiment, Target
+from lab.runs.settle import cancel_experiment
 from lab.targets.quarantine import release_target
 from workers.service.place import ServicePlace
 from workers.service.supervising import Supervisor
@@ -260,6 +261,7 @@ def _release_quarantined() -> int:
 def _look_over(lane: Lane) -> None:
     """Wait until nothing is open, then check everything that was recorded since the beginning of this piece."""
     released = 0
+    patiently(_cancel_guests)
     end = time.monotonic() + DRAIN_S
     while patiently(_open) and time.monotonic() < end:
         released += patiently(_release_quarantined)
@@ -279,6 +281,13 @@ def _look_over(lane: Lane) -> None:
     )
     for text in chain((f"{breach.kind}: {breach.what}" for breach in found), left):
         lane.say(f"     {text}")
+
+
+def _cancel_guests() -> None:
+    """Cancel what real guests are still to do, as a person would: each of their boots may take minutes, all other work waits for them."""
+    still = Experiment.objects.filter(state__in=("queued", "running"), target__name=GUEST)
+    for pk in list(still.values_list("pk", flat=True)):
+        cancel_experiment(pk)
 
 
 def _open() -> bool:
