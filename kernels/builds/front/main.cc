@@ -62,34 +62,33 @@ public:
 private:
     // Returns why the compiler must do it, or "" when the object is there.
     std::string attempt() {
-        if (own_.trusted()) {
-            std::string why = attempt_alone();
-            if (why.empty())
-                return "";
+        std::string why = own_.trusted() ? attempt_alone() : own_.ask() ? read_own() : "own-builtins";
+        if (answered_)
+            return "";
+        if (!why.empty())
             store_.count(why);
-        }
-        ours_ = std::move(unit_);
-        unit_ = {};
-        pieces_ = {};
-        bool compiled = false;
-        std::string why = attempt_by_compiler(compiled);
-        // Both readings are compared where they cost little beside the rest.
-        if (why.empty() && (is_read_ || compiled))
-            compare();
+        return attempt_by_compiler();
+    }
+
+    std::string read_own() {
+        Unit unit;
+        std::string why = own_.read(unit);
+        is_read_ = why.empty();
+        take(is_read_ ? std::move(unit) : Unit(), is_read_);
         return why;
     }
 
-    // Returns whether both readings of the file agree.
+    // Notes whether both readings of the file agree, once gcc's is there too; returns whether they always did.
     bool compare() {
-        if (!is_compared_)
-            own_.compare(unit_, is_read_, ours_);
+        if (!is_compared_ && is_read_)
+            own_.compare(is_followed_);
         is_compared_ = true;
         return own_.trusted();
     }
 
     // Compiles what was answered, and says which answer was another object's.
     std::string prove() {
-        std::string why = preprocess({});
+        std::string text, why = preprocess({}, text);
         if (!why.empty())
             return why;
         Words more{"-fpreprocessed", "-c", "-o", temporary_(".o"), "-x", "cpp-output", temporary_(".i")};
@@ -104,18 +103,16 @@ private:
 
     // Without a process but the assembler: "" when the store answers and nothing is left to check.
     std::string attempt_alone() {
-        std::string why = own_.read(unit_);
-        is_read_ = why.empty();
-        if (is_read_)
+        std::string why = read_own();
+        if (why.empty())
             why = find_kept();
         Entry entry;
         std::string data;
         if (!why.empty())
             return why;
-        reading_ = read_runs(unit_, pieces_);
         key_ = hex(key()) + ".o";
         if (!store_.get(key_, data)) {
-            key_ = expansions_key(unit_);
+            key_ = expansions_key();
             if (!store_.get(key_, data))
                 return "own-unknown";
         }
@@ -132,7 +129,7 @@ private:
         return why;
     }
 
-    std::string attempt_by_compiler(bool &compiled) {
+    std::string attempt_by_compiler() {
         std::string tracked = hex(begun("tracked").add_sized(plan_.input).bytes()) + ".k", why;
         bool again = store_.has(tracked);
         if (!again) {
@@ -143,18 +140,15 @@ private:
         }
         if (again) {
             store_.count("tracked");
-            unit_ = {};
-            pieces_ = {};
             why = read({});
         }
         if (!why.empty())
             return why;
-        reading_ = read_runs(unit_, pieces_);
         const std::string plain = key_ = hex(key()) + ".o";
         std::string data;
-        compiled = true;
+        compare();
         if (!store_.get(key_, data)) {
-            const std::string spared = is_read_ && compare() ? expansions_key(ours_) : "";
+            const std::string spared = is_followed_ && compare() ? expansions_key() : "";
             if (spared.empty() || !store_.get(spared, data))
                 return compile();
             key_ = spared;
@@ -164,7 +158,6 @@ private:
         if (why.empty())
             why = answer(entry);
         if (why.empty()) {
-            compiled = false;
             answered_ = true;
             store_.count("hit " + key_);
             return "";
@@ -174,13 +167,32 @@ private:
         return compile();
     }
 
-    // Preprocesses the file, and finds what its own text reaches.
+    // Preprocesses the file, and finds what its own text reaches. Our own reading stays where gcc's is the same.
     std::string read(const Words &more) {
-        std::string why = preprocess(more);
+        std::string text, why = preprocess(more, text);
         if (!why.empty())
             return why;
+        if (is_read_ && !is_ours_)
+            take(std::move(ours_), true);
+        unit_.text = std::move(text);
+        is_followed_ = is_ours_ && follow_tokens(unit_);
+        if (is_followed_)
+            return is_split_ ? "" : find_kept();
+        Unit theirs;
+        theirs.text = std::move(unit_.text);
+        if (is_ours_)
+            ours_ = std::move(unit_);
+        take(std::move(theirs), false);
         read_tokens(unit_);
         return unit_.reason.empty() ? find_kept() : unit_.reason;
+    }
+
+    void take(Unit unit, bool ours) {
+        unit_ = std::move(unit);
+        unit_.reason.clear();
+        pieces_ = {};
+        is_ours_ = ours;
+        is_split_ = false;
     }
 
     std::string find_kept() {
@@ -191,6 +203,8 @@ private:
         for (size_t number = 0; number < kept_.size(); number++)
             kept_[number] = pieces_.all[number].always;
         reach(unit_, pieces_, kept_);
+        reading_ = read_runs(unit_, pieces_);
+        is_split_ = true;
         return "";
     }
 
@@ -207,14 +221,14 @@ private:
         return status == 0 && read_file(temporary_(".err"), said) && said.empty();
     }
 
-    std::string preprocess(const Words &more) {
+    std::string preprocess(const Words &more, std::string &text) const {
         Words flags = plan_.before;
         flags.insert(flags.end(), plan_.compile.begin(), plan_.compile.end());
         flags.insert(flags.end(), more.begin(), more.end());
         int status = run(command(flags, {"-E", "-o", temporary_(".i"), plan_.input}), temporary_(".out"), temporary_(".err"));
         if (!silent(status))
             return "preprocessor";
-        return read_file(temporary_(".i"), unit_.text) ? "" : "temporary";
+        return read_file(temporary_(".i"), text) ? "" : "temporary";
     }
 
     // A hash of what every compilation with these flags has in common.
@@ -248,12 +262,12 @@ private:
     }
 
     // The key of what gcc is silent about only where macros brought these tokens and no others.
-    std::string expansions_key(const Unit &ours) const {
+    std::string expansions_key() const {
         std::string expanded;
         for (size_t number = 0; number < kept_.size(); number++) {
             const Piece &piece = pieces_.all[number];
             for (uint32_t at = piece.first; (kept_[number] || piece.locals) && at < piece.end; at++)
-                expanded.push_back(ours.tokens[at].expanded ? '1' : '0');
+                expanded.push_back(unit_.tokens[at].expanded ? '1' : '0');
         }
         return hex(begun("expansions").add_sized(key_).add_sized(expanded).bytes()) + ".o";
     }
@@ -298,16 +312,14 @@ private:
         mark(asked, marked);
         if (!write_text(marked))
             return "temporary";
-        // The words for the assembler, as the compiler would call it.
-        Words more{"-###", "-c", "-o", plan_.output, "-x", "cpp-output", temporary_(".k")};
         Entry entry;
-        if (run(command(plan_.compile, more), temporary_(".out"), temporary_(".err")) || !assembler(entry.assembler))
+        if (!assembler(entry.assembler))
             return "assembler";
-        more = {"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".k")};
+        Words more{"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".k")};
         const int status = run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"));
         // gcc spares what macros made some warnings. Then the source itself is compiled, too.
         const bool spared = !silent(status);
-        if (spared && (status || !compare() || !is_silent_source()))
+        if (spared && (status || !is_followed_ || !compare() || !is_silent_source()))
             return "diagnostics";
         std::string assembly;
         if (!read_file(temporary_(".s"), assembly))
@@ -322,7 +334,7 @@ private:
         if (spared && !same_code(plan_.output, temporary_(".o"), temporary_))
             return "diagnostics";
         if (spared) {
-            key_ = expansions_key(ours_);
+            key_ = expansions_key();
             // The key says nothing of the rest of the headers: it stays to be checked.
             for (auto run : fresh)
                 reading_.runs[run].sum.clear();
@@ -345,7 +357,26 @@ private:
         return silent(run(command(flags, {"-c", "-o", temporary_(".o"), plan_.input}), temporary_(".out"), temporary_(".err")));
     }
 
+    // The words for the assembler, as the compiler would call it: asked once for these flags.
     bool assembler(Words &options) const {
+        const std::string name = hex(begun("assembler").bytes()) + ".k";
+        std::string kept, option;
+        if (store_.get(name, kept)) {
+            std::istringstream lines(kept);
+            while (std::getline(lines, option))
+                options.push_back(option);
+            return true;
+        }
+        Words more{"-###", "-c", "-o", plan_.output, "-x", "cpp-output", temporary_(".k")};
+        if (run(command(plan_.compile, more), temporary_(".out"), temporary_(".err")) || !read_assembler(options))
+            return false;
+        for (auto &word : options)
+            kept += word + '\n';
+        store_.put(name, kept);
+        return true;
+    }
+
+    bool read_assembler(Words &options) const {
         std::string said, line, word;
         if (!read_file(temporary_(".err"), said))
             return false;
@@ -471,10 +502,10 @@ private:
             if (!marked[number])
                 continue;
             const Piece &piece = pieces_.all[number];
-            const Token &first = unit_.tokens[piece.first], &last = unit_.tokens[piece.end - 1];
+            const Token &first = unit_.tokens[piece.first];
             auto &file = unit_.files[first.file];
             text += "# " + std::to_string(first.line) + " \"" + std::string(file.name) + (file.system ? "\" 3\n" : "\"\n");
-            const char *at = first.text, *end = last.text + last.size;
+            const char *at = unit_.place(piece.first), *end = unit_.place(piece.end - 1) + unit_.tokens[piece.end - 1].size;
             while (macro != unit_.macros.end() && macro->line.data() < at)
                 macro++;
             for (; macro != unit_.macros.end() && macro->line.data() < end; macro++) {
@@ -522,11 +553,14 @@ private:
     Blake2b checks_;
     Temporary temporary_;
     OwnReading own_;
-    bool is_read_ = false;  // by our own preprocessor
+    bool is_read_ = false;      // by our own preprocessor
+    bool is_ours_ = false;      // what unit_ is
+    bool is_followed_ = false;  // gcc's reading is the same
+    bool is_split_ = false;     // into pieces_
     bool is_compared_ = false;
     bool answered_ = false;
     Unit unit_;
-    Unit ours_;  // as our own preprocessor read it, beside unit_ as gcc did
+    Unit ours_;  // our own reading, where unit_ is gcc's
     Pieces pieces_;
     std::vector<bool> kept_;
     Reading reading_;

@@ -29,8 +29,8 @@ public:
     // Returns why gcc must read it, or "".
     std::string read(Unit &unit);
 
-    // Reads what was not yet read, and keeps whether it is what gcc made of the same files.
-    void compare(const Unit &theirs, bool is_read, Unit &ours);
+    // Keeps whether what was read is what gcc made of the same files, their list included.
+    void compare(bool same);
 
     // Writes the dependencies that the compiler would have written.
     bool write_dependencies() const;

@@ -14,7 +14,4 @@ namespace front {
 // builtins: what gcc -dM -E says to question().
 std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit, std::vector<std::string_view> &files);
 
-// Whether both readings have the same tokens at the same places.
-bool agree(const Unit &one, const Unit &other);
-
 }

@@ -75,12 +75,19 @@ struct Unit {
     std::vector<Token> tokens;
     std::vector<Source> files;  // 0 is the input
     std::vector<UsedMacro> macros;
+    std::vector<uint32_t> places;  // where in the text the tokens stand, if they were read from elsewhere
     std::string_view folder;  // the working directory, if the markers name it
     bool relined = false;     // a #line says where text comes from, so that no file has it there
     std::string reason;       // why the file was not understood, or ""
+
+    // A token in the text.
+    const char *place(uint32_t token) const { return places.empty() ? tokens[token].text : text.data() + places[token]; }
 };
 
 // Reads unit.text.
 void read_tokens(Unit &unit);
+
+// Whether unit.text, as gcc preprocessed it, has the unit's tokens and no others, each at its line of its file; notes places and macros.
+bool follow_tokens(Unit &unit);
 
 }
