@@ -494,7 +494,9 @@ private:
 
     // Writes the marked pieces as a preprocessed file.
     bool write_text(const std::vector<bool> &marked) const {
-        std::string text = "# 0 \"" + std::string(unit_.files[0].name) + "\"\n";
+        std::string text;
+        text.reserve(unit_.text.size());
+        text += "# 0 \"" + std::string(unit_.files[0].name) + "\"\n";
         if (!unit_.folder.empty())
             text += "# 0 \"" + std::string(unit_.folder) + "\"\n";
         auto macro = unit_.macros.begin();
