@@ -28,7 +28,7 @@ from typing import Annotated
 
 import typer
 
-from bench.build_edits import commit, edits, names, series
+from bench.build_edits import SWITCHES, Edit, commit, edits, names, series
 from bench.command import run as run_benchmark
 from bench.command import spent
 from kernels.artifacts.elf_sections import NOTE, sections
@@ -39,7 +39,7 @@ from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.layers import Layers, over_base, own_directory
 from kernels.builds.request import local_version
 from kernels.builds.toolchain import detect_toolchain
-from kernels.configs.request import ConfigRequest, load_fragment
+from kernels.configs.request import ConfigRequest, Fragment, load_fragment
 from kernels.errors import CompileFailed
 from kernels.files.scratch import scratch
 from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
@@ -89,7 +89,7 @@ def main(
     same = True
     for edit in edits(_some_of(names(), wanted), tree, base, next(iter(layers.values())), generator):
         _say(f"{edit.name}: {', '.join(edit.files)}")
-        patched = replace(request, revision=commit(tree, base, edit))
+        patched = _patched(request, edit)
         costs = _costs(home, patched, chosen, generator, primed)
         same &= _equal(costs)
         _row(edit.name, costs, chosen)
@@ -106,6 +106,15 @@ def main(
         f"\nThe object directories of the bases are {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
     )
     return int(touched or not same)
+
+
+def _patched(request: BuildRequest, edit: Edit) -> BuildRequest:
+    """Return the request of an edit over the base: another revision, or its own in another config."""
+    if edit.name not in SWITCHES:
+        return replace(request, revision=commit(request.tree, request.base, edit))
+    switched = (*request.config.fragments, Fragment(edit.name, SWITCHES[edit.name]))
+    config = replace(request.config, fragments=switched)
+    return replace(request, config=config, base_config=request.config)
 
 
 def _some_of(known: Sequence[str], text: str) -> list[str]:

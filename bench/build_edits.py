@@ -30,6 +30,8 @@ _HEADERS = {
 # A field of struct vm_area_struct stands in another header than mm.h.
 _FIELDS = {"mm.h": "\tint\t\t(*kperflab)(void);\n"}
 KINDS = ("declaration", "first", "last", "field")
+# What a config switch adds to the base's config; its build from the switched base back is the base.
+SWITCHES = {"config-schedstats": "CONFIG_SCHEDSTATS=y\n"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Edit:
 def names() -> list[str]:
     """Return the names of all edits, in the order of the table."""
     files = [f"files-{count}" for count in (1, 2, 3)]
-    return [*files, *(f"{header}-{kind}" for header in _HEADERS for kind in KINDS)]
+    return [*files, *(f"{header}-{kind}" for header in _HEADERS for kind in KINDS), *SWITCHES]
 
 
 def edits(
@@ -52,7 +54,9 @@ def edits(
     """Yield the edits of these names. objects: the object directory of the base."""
     for name in wanted:
         header, _, kind = name.rpartition("-")
-        if header == "files":
+        if name in SWITCHES:
+            yield Edit(name, {})
+        elif header == "files":
             yield Edit(name, _functions(tree, base, objects, int(kind), generator))
         else:
             path, member, place = _HEADERS[header]

@@ -25,6 +25,8 @@ OwnReading::OwnReading(const Store &store, const Plan &plan, const Temporary &te
     : store_(store), plan_(plan), temporary_(temporary), compiler_(compiler), agreed_(name_of(agreed, plan)),
       differs_(name_of(differs, plan)), builtins_(hex(builtins.bytes()) + ".k") {}
 
+bool OwnReading::trusted() const { return (agrees_ || store_.has(agreed_)) && !store_.has(differs_); }
+
 std::string OwnReading::read(Unit &unit) {
     if (listed_.empty() && !store_.get(builtins_, listed_))
         return "own-builtins";
@@ -42,17 +44,17 @@ bool OwnReading::ask() {
     command.insert(command.end(), plan_.compile.begin(), plan_.compile.end());
     command.insert(command.end(), {"-nostdinc", "-dM", "-E", "-o", temporary_(".i"), temporary_(".c")});
     unlink(temporary_(".c").c_str());
-    return write_file(temporary_(".c"), question()) && !run(command, temporary_(".out"), temporary_(".err")) &&
-           read_file(temporary_(".i"), listed_) && store_.put(builtins_, listed_);
+    if (!write_file(temporary_(".c"), question()) || run(command, temporary_(".out"), temporary_(".err")) || !read_file(temporary_(".i"), listed_))
+        return false;
+    store_.put(builtins_, listed_);
+    return true;
 }
 
 void OwnReading::compare(bool same) {
-    if (same && same_dependencies()) {
-        store_.put(agreed_, "agreed");
-    } else {
-        store_.put(differs_, "differs");
+    agrees_ = same && same_dependencies();
+    store_.put(agrees_ ? agreed_ : differs_, agrees_ ? "agreed" : "differs");
+    if (!agrees_)
         store_.count("own-differs");
-    }
 }
 
 bool OwnReading::same_dependencies() const {

@@ -21,7 +21,7 @@ public:
                Blake2b differs, Blake2b builtins);
 
     // Whether both have agreed on this file, and never differed.
-    bool trusted() const { return store_.has(agreed_) && !store_.has(differs_); }
+    bool trusted() const;
 
     // Has gcc list what it defines, unless the store knows.
     bool ask();
@@ -44,6 +44,7 @@ private:
     const std::string &compiler_;
     std::string agreed_, differs_, builtins_, listed_;
     std::vector<std::string_view> files_;
+    bool agrees_ = false;  // just now; without a store nobody remembers
 };
 
 }

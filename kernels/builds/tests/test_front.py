@@ -143,6 +143,8 @@ def test_a_warning_that_macros_are_spared_is_said_where_no_macro_is(bench: Bench
         assert bench.events()[-len(events) :] == events
         _same_words(bench, "a.c", complains=False)
         assert "hit" in bench.events()
+    # A reproducer has no store, and must make the same file.
+    assert bench.compile("clean") == bench.compile()
     bench.write(a_c=source.replace("IS_THERE(shapes)", "((shapes) != 0)"))
     _same_words(bench, "a.c", complains=True)
 
