@@ -113,9 +113,10 @@ def open_secrets() -> list[str]:
     return lines
 
 
-def read_flag(name: str) -> bool:
-    """Return whether the variable is 1."""
-    return read_variable(name) == "1"
+def read_flag(name: str, *, default: bool = False) -> bool:
+    """Return whether the variable is 1; the default where it is not set, or to nothing."""
+    text = read_variable(name)
+    return text == "1" if text else default
 
 
 def read_number(name: str, default: float, *, least: float = 0.0) -> float:

@@ -29,6 +29,8 @@ elif "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["KPERFLAB_DATABASE"] = start_cluster()
 
 os.environ.setdefault("KPERFLAB_HOME", f"/var/tmp/kperflab-tests-{os.getuid()}")
+# Each new state root would compile the front first; its own tests ask for it.
+os.environ.setdefault("KPERFLAB_FRONT", "0")
 
 
 # What is imported and collected stays: Python need not look through it for garbage again and again, which took an

@@ -50,6 +50,9 @@ def test_an_empty_variable_says_nothing_and_a_missing_one_the_default(
     assert read_variable("KPERFLAB_Y", "default") == "default"
     assert read_number("KPERFLAB_X", 15) == 15
     assert not read_flag("KPERFLAB_X")
+    assert read_flag("KPERFLAB_X", default=True)
+    monkeypatch.setenv("KPERFLAB_X", "0")
+    assert not read_flag("KPERFLAB_X", default=True)
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf"])

@@ -179,7 +179,7 @@ EFFECTS: dict[str, Effect] = {
         "{tmp}",
         "from lab.storage.store import lab_store",
     ),
-    "KPERFLAB_FRONT": Effect("1", "settings.FRONT", True),
+    "KPERFLAB_FRONT": Effect("0", "settings.FRONT", False),
     "KPERFLAB_VOUCHED": Effect(
         "https://lab.example/linux.git refs/heads/master refs/tags/v6.* /srv/linux refs/tags/ours-*",
         "{address: list(refs) for address, refs in settings.VOUCHED.items()}",
