@@ -18,9 +18,6 @@ from lab.submission.submit import submit_experiment
 from workers.drivers.leftovers import Traces
 from workers.tests.libvirtd import guests as qemus
 
-# Boots of a busy machine are slow, and a place of a block may be booted again.
-PATIENCE_S = 240.0
-
 
 class GuestLoad:
     """Submits experiments with real guests, one at a time, of the base alone: its kernel is built once for all of them."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from bench.faults.campaign_file import Injected
 from bench.faults.faults import PREPARATIONS
-from bench.faults.guests import PATIENCE_S as GUESTS_PATIENCE_S
 from bench.faults.guests import GuestLoad
 from bench.faults.kinds import KINDS
 from bench.faults.lab import Lab
@@ -23,7 +22,8 @@ from bench.faults.stages import Aim, Moment, Scene, Stage, look, moment_of
 SIZE = 8
 # Experiments open at a time, so that something is always in any stage; how often what is missing of them is submitted.
 OPEN, FEED_S = 3, 1.0
-PATIENCE_S = 60.0
+# While one waits, others are injected, so this costs nothing; on a busy machine an experiment takes a minute to its next stage.
+PATIENCE_S = 300.0
 _POLL_S = 0.03
 
 
@@ -72,7 +72,7 @@ class Hand:
                 if (moment := self._moment(one, scene)) is not None:
                     return one, moment
             for one in ones:
-                if one.waited_s > patience_of(one):
+                if one.waited_s > PATIENCE_S:
                     return one, None
             time.sleep(_POLL_S)
 
@@ -90,11 +90,6 @@ class Hand:
         # What is done to the far host waits for a boot there.
         host = far.wire.name if far and KINDS[one.fault].where == "far" else os.uname().nodename
         return moment_of(Aim(stage, host, self.lab.wishes.boot_s), scene, self.draw(one))
-
-
-def patience_of(one: Injected) -> float:
-    """Return for how many seconds a lab is looked at for a fault's stage."""
-    return GUESTS_PATIENCE_S if _of_guests(one) else PATIENCE_S
 
 
 def _of_guests(one: Injected) -> bool:
