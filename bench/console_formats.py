@@ -248,7 +248,7 @@ def _value(conversion: re.Match[str]) -> str:
 def table(formats: Iterable[Format]) -> str:
     """Return the formats with the kind that each one counts as, "-" for none, one a line and tabs between.
 
-    The kinds are what the rules say today: a new line is to be read by a person before it is kept.
+    The kinds are what the rules say today: a person must read a new line before it is committed.
     """
     rows = []
     for entry in sorted(formats):

@@ -108,7 +108,7 @@ COMPARE = Path(__file__).with_name("front_compare.cc")
 
 
 class Comparison:
-    """Reads files both ways, and counts what came of it."""
+    """Read files both ways, and count the results."""
 
     def __init__(self, place: Path) -> None:
         self.place, self.program = place, compile_front(place / "compare", COMPARE)
@@ -214,7 +214,7 @@ def main(
     minutes: Annotated[float, typer.Option(help="stop with the build after so long")] = 15,
     seed: int = 1,
 ) -> int:
-    """Compare all, and tell what came of it."""
+    """Compare all files, and report the results."""
     if not prepared and not (build and source and (build / "include/config/auto.conf").exists()):
         print(
             "bench.front_reading: no kernel; name a build with --build and its tree with --source (`make demo` leaves"

@@ -159,7 +159,8 @@ def main(
         if not (kernel / ".config").exists() or not (kernel / "source").exists():
             way = f"make O={kernel} CC=gcc x86_64_defconfig prepare"
             print(
-                f"bench.front_split: {kernel} is no prepared kernel; run: {way} in its tree", file=sys.stderr
+                f"bench.front_split: {kernel} is not a prepared kernel; run: {way} in its tree",
+                file=sys.stderr,
             )
             return 2
     with tempfile.TemporaryDirectory(prefix="kperflab-split-") as place:

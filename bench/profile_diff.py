@@ -35,7 +35,7 @@ DESIGNS = ((3, 3), (6, 3), (5, 5), (4, 2), (6, 3, 3, 3))
 
 
 def main(
-    pages: Annotated[int, typer.Option(help="made pages a cell of the table")] = 200,
+    pages: Annotated[int, typer.Option(help="simulated pages per cell of the table")] = 200,
     real: Annotated[int, typer.Option(help="draws from a case's real base boots")] = 300,
 ) -> None:
     """Print both tables."""

@@ -2,7 +2,7 @@
 """Error rates of our verdicts and our peers', and the boots that they need, by simulation.
 
 Each simulated experiment boots the base, its twin and a candidate in blocks of random order, through noise recorded on
-real guests (bench/noise/*.json) and through made noise of known shapes, many of which our methods do not
+real guests (bench/noise/*.json) and through simulated noise of known shapes, many of which our methods do not
 assume (bench/stats_shapes.py). Every rule judges the same boots:
 the candidate's n and the base's 2n. A boot counts as one number for all of them.
 
@@ -46,7 +46,7 @@ def main(
     noises = sources()
     print(f"{trials} experiments a cell, seed {seed}; boots are the candidate's, the base has twice as many.")
     if not any(noise.name.startswith("guest") for noise in noises):
-        print("No noise recorded on guests (bench/noise/*.json): MADE NOISE ONLY.")
+        print("No noise recorded on guests (bench/noise/*.json): SIMULATED NOISE ONLY.")
     for noise in noises:
         print(f"  {noise.name:{NAME}} {noise.sd:.2%} between boots")
     print()

@@ -20,7 +20,7 @@ ARMS = 3
 CANDIDATE = 2
 # Standard deviation of logs between boots where a shape has one: 2 %.
 SD = 0.02
-# What is to be found: +2 % where boots are never 0, three times as much where some are.
+# The shift to find: +2 % where boots are never 0, three times as much where some are.
 LARGER, LARGER_OF_ZEROS = 1.02, 3.0
 # Of the logs of exp(normal) less this, half lie above a normal's: P(X > Y) = 1/2 for X lognormal (sigma 1), Y normal.
 SKEW_SHIFT = 1.2292
@@ -51,7 +51,7 @@ def in_time(noise: Callable[[int, int, Rng], Floats]) -> Callable[[int, int, Rng
 
 
 def of_candidate(other: Callable[[Floats, Rng], Floats]) -> Callable[[int, int, Rng], Floats]:
-    """Return experiments of normal boots whose candidate's are drawn anew from its own normal ones."""
+    """Return experiments of normal boots whose candidate's are drawn again from its own normal ones."""
 
     def draw(trials: int, blocks: int, rng: Rng) -> Floats:
         drawn = rng.normal(size=(trials, blocks, ARMS))

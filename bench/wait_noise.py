@@ -33,7 +33,7 @@ BLOCKS = ((3, 0), (3, 2), (5, 1))
 COUNTERS = 100
 
 
-def main(pages: Annotated[int, typer.Option(help="made pages a cell")] = 300) -> None:
+def main(pages: Annotated[int, typer.Option(help="simulated pages per cell")] = 300) -> None:
     """Print the rates."""
     print(
         f"pages of lock sites that call one, of 100 ({pages} pages each; goal 5); behind it, what is made for counts"

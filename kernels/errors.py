@@ -3,7 +3,7 @@
 
 `str(error)` is one line for people: it names the thing and the way out. `detail` holds the long
 part (a hunk, the tail of a log, what a command wrote to stderr), `log` is the file of a build's output. Two class attributes let one place decide what happens next:
-`blame` is "submission", "kernel" or "lab"; `retry` says whether the same thing may be tried again.
+`blame` is "submission", "kernel" or "lab"; `retry` says whether the same thing may be retried.
 """
 
 from collections.abc import Iterable

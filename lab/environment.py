@@ -93,7 +93,7 @@ def read_variable(name: str, default: str = "") -> str:
         try:
             return Path(file).read_text().strip()
         except (OSError, UnicodeDecodeError) as exc:
-            reason = getattr(exc, "strerror", None) or "it is no text"
+            reason = getattr(exc, "strerror", None) or "it is not text"
             raise SettingWrong(f"{name}_FILE names {file}, which cannot be read: {reason}") from exc
     return default if value is None else value
 
@@ -108,7 +108,7 @@ def open_secrets() -> list[str]:
             mode = stat.S_IMODE(file.stat().st_mode)
             if mode & 0o077 and not file.is_relative_to("/run/secrets"):
                 lines.append(
-                    f"{name}_FILE names {file}, which others may read ({mode:04o}): chmod 600 {file}"
+                    f"{name}_FILE names {file}, which other users may read ({mode:04o}): chmod 600 {file}"
                 )
     return lines
 
@@ -152,9 +152,9 @@ def read_refs(name: str) -> dict[str, tuple[str, ...]]:
         if not word.startswith("refs/"):
             address = word
             if word.startswith(("http://", "git://")):
-                raise SettingWrong(f"{name}: {word} can be changed on its way: use https:// or ssh")
+                raise SettingWrong(f"{name}: {word} can be altered in transit: use https:// or ssh")
         elif not address or not word.startswith(("refs/heads/", "refs/tags/")):
-            raise SettingWrong(f"{name}: {word} is no branch or tag of an address; {_REFS_FORM}")
+            raise SettingWrong(f"{name}: {word} is not a branch or tag of an address; {_REFS_FORM}")
         else:
             found.setdefault(address, []).append(word)
     if address not in found and address:

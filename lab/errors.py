@@ -198,7 +198,7 @@ class NetbootClosed(LabError):
 
 
 class PieceRefused(LabError):
-    """A piece that a machine may not hand in. too_much: it, or what came before, is too large."""
+    """A piece that a machine may not post. too_much: it, or what came before, is too large."""
 
     blame: ClassVar[Blame] = "submission"
 

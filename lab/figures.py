@@ -49,7 +49,7 @@ def duration(seconds: float | None) -> str:
 
 
 def medians_ratio(base_median: float | None, median: float | None) -> float | None:
-    """Return what a calculator makes of two medians; None where it makes nothing."""
+    """Return the ratio of two medians as a calculator gives it; None if there is none."""
     if base_median is None or median is None or not base_median:
         return None
     ratio = median / base_median
@@ -66,7 +66,7 @@ def medians_note(
     shown_base: float | None = None,
     fine: bool = False,
 ) -> str:
-    """Return why two medians and the change beside them differ, for the same line; nothing where no reader would object.
+    """Return a note on why two medians and the change beside them differ, for the same line; empty where no reader would object.
 
     A change is estimated within blocks of boots, a median is taken over all blocks. A reader with a calculator objects
     where the medians make a change outside the interval, or one with the other sign, a hundredth or more apart (a

@@ -40,4 +40,4 @@ def check_field(text: str, field: str, *, lines: bool = False) -> str:
 
 def refusal_of(what: str, character: str) -> str:
     """Return the refusal of a character, without the character."""
-    return f"{what} holds the character {character}, which is not shown as it is: leave it out"
+    return f"{what} holds the character {character}, which would not be shown as it is: remove it"

@@ -57,7 +57,7 @@ def database(url: str, home: Path) -> dict[str, Any]:
     if urlsplit(url).scheme not in ("postgres", "postgresql"):
         # The URL holds a password: it is not repeated.
         raise SettingWrong(
-            "KPERFLAB_DATABASE is no PostgreSQL URL: give postgres://user:password@host:port/name"
+            "KPERFLAB_DATABASE is not a PostgreSQL URL: give postgres://user:password@host:port/name"
         )
     try:
         first, several = _several(url)
@@ -151,7 +151,7 @@ def caches(redis_url: str) -> dict[str, dict[str, Any]]:
         return {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     if urlsplit(redis_url).scheme not in ("redis", "rediss", "unix"):
         raise SettingWrong(
-            "KPERFLAB_REDIS is no Redis URL: give redis://:password@host:port/0 or unix:///path"
+            "KPERFLAB_REDIS is not a Redis URL: give redis://:password@host:port/0 or unix:///path"
         )
     # A tenth of the start of a lab that has none.
     from redis.backoff import NoBackoff
@@ -162,7 +162,7 @@ def caches(redis_url: str) -> dict[str, dict[str, Any]]:
             "BACKEND": "lab.operations.cache.ForgivingRedis",
             "LOCATION": redis_url,
             "KEY_PREFIX": "kperflab",
-            # A connection that a restart left dead is made anew once; the library's own way waits seconds in between.
+            # A connection that a restart left dead is made again once; the library's own way waits seconds in between.
             "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2, "retry": Retry(NoBackoff(), 1)},
         }
     }
@@ -178,6 +178,6 @@ def mail_server(url: str) -> SplitResult:
     if not known:
         # The URL holds a password: it is not repeated.
         raise SettingWrong(
-            "KPERFLAB_SMTP is no mail server's URL: give smtp://user:password@host:port or smtps://…"
+            "KPERFLAB_SMTP is not a mail server's URL: give smtp://user:password@host:port or smtps://…"
         )
     return found

@@ -275,7 +275,7 @@ ALLOWED_HOSTS += filter(None, [urlsplit(PUBLIC_URL).hostname])
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if HTTPS else []
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
-# Who asks whether we live asks us, not the proxy; a machine's firmware that boots from us knows no certificates.
+# Liveness probes address the web server, not the proxy; the firmware of a machine that boots from the lab has no certificates.
 SECURE_REDIRECT_EXEMPT = [r"^(health|ready|metrics)/?$", r"^netboot/"]
 if PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -292,7 +292,7 @@ _smtp = mail_server(read_variable("KPERFLAB_SMTP"))
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _smtp.hostname else 'console'}.EmailBackend"
 EMAIL_HOST = _smtp.hostname or "localhost"
 EMAIL_USE_SSL = _smtp.scheme == "smtps"
-# Whoever sends a password does not send it in the clear.
+# Passwords are not sent in clear text.
 EMAIL_USE_TLS = bool(_smtp.password) and not EMAIL_USE_SSL
 EMAIL_PORT = _smtp.port or (465 if EMAIL_USE_SSL else 587 if EMAIL_USE_TLS else 25)
 EMAIL_HOST_USER = unquote(_smtp.username or "")

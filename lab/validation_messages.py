@@ -13,7 +13,7 @@ from lab.errors import SpecError
 SHOWN = 80
 _NAME_LENGTH = 60
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-# What a pattern of one of our models allows, in words: nobody reads regular expressions in a refusal.
+# What a pattern of a model allows, in words instead of a regular expression.
 PATTERNS: Mapping[str, str] = {
     _NAME: "use letters, digits, dots, dashes and underscores, and begin with a letter or digit",
     r"^[^\x00-\x1f]*$": "write one line without control characters",
@@ -48,9 +48,9 @@ _KINDS = {
     **dict.fromkeys(("tuple_type", "list_type", "set_type"), _NO_LIST),
     **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), _NO_TABLE),
 }
-# What leads a line of ours: `patches[0].text: …`, `cases is missing`.
+# The beginning of a line of ours: `patches[0].text: …`, `cases is missing`.
 _PLACE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*)(?:: | is missing)")
-# Nobody reads more; each is compared with all valid names.
+# More are not read; each is compared with all valid names.
 MOST_FAULTS = 50
 # Comparing is quadratic in the length of a name.
 LONGEST_COMPARED = 60
@@ -75,7 +75,7 @@ def lines_of(error: SpecError) -> list[str]:
 
 
 def place_of(line: str) -> str:
-    """Return the field that leads a line of a SpecError, as a description writes it; "" for none."""
+    """Return the field at the beginning of a line of a SpecError, as a description writes it; "" for none."""
     match = _PLACE.match(line)
     return match[1] if match else ""
 

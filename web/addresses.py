@@ -10,7 +10,7 @@ _FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address of whoever asks: the peer's, or what the outermost of our own proxies saw.
+    """The address of the client: the peer's, or the one that the outermost of our own proxies saw.
 
     What stands further to the left in X-Forwarded-For anybody may have written. The API's limits read it alike.
     """

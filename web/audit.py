@@ -33,11 +33,11 @@ RULES: Final[Mapping[int, str]] = {
     431: "too large",
 }
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-# Machines that boot over the network hand in what they recorded; each of these is one of a run's pieces.
+# Machines that boot over the network post their records; each of these is one of a run's pieces.
 _OF_MACHINES = "netboot_"
 _REFUSED = Counter(
     "kperflab_http_refused",
-    "Requests that were refused, by why.",
+    "Requests that were refused, by reason.",
     ("view", "rule"),
     registry=REGISTRY,
 )
@@ -84,5 +84,5 @@ def _note(request: HttpRequest, response: HttpResponse, route: str, rule: str) -
             )
         )
     except DatabaseError:
-        # The answer is more than its line in the log, which a database that is away cannot hold.
+        # The answer is more than its line in the log, which a database that is down cannot hold.
         log.exception("the audit log could not be written")

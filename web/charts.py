@@ -37,7 +37,7 @@ def span(ratios: Sequence[float | None], margin: float) -> Span:
 
 
 def bar(axis: Span, low: float, middle: float, high: float) -> dict[str, float]:
-    """Place one interval of ratios (1.0 is no change) on its axis, in pixels from the left.
+    """Place one interval of ratios (1.0 is not a change) on its axis, in pixels from the left.
 
     cut_low, cut_high: the interval leaves the axis on that side.
     """

@@ -13,7 +13,7 @@ _TABLE = {
         (slowclients, "HEAD_BYTES", "request_head_bytes", "bytes", "the head of a request"),
         (slowclients, "BODY_BYTES", "request_body_bytes", "bytes", "the body of a request"),
         (slowclients, "CONNECTIONS", "connections", "connections", "to one web process at once"),
-        (slowclients, "HELD_BYTES", "requests_held_bytes", "bytes", "of all requests that have not come whole yet"),
+        (slowclients, "HELD_BYTES", "requests_held_bytes", "bytes", "of all incomplete requests"),
         (settings, "DATA_UPLOAD_MAX_MEMORY_SIZE", "form_bytes", "bytes", "of a form without its files"),
         (settings, "DATA_UPLOAD_MAX_NUMBER_FIELDS", "form_fields", "fields", "of a form"),
         (settings, "DATA_UPLOAD_MAX_NUMBER_FILES", "form_files", "files", "of a form"),

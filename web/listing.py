@@ -107,7 +107,7 @@ def _date(text: str) -> tuple[datetime | None, str]:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        return None, f"“{text[:40]}” is no date; write it as 2026-11-20."
+        return None, f"“{text[:40]}” is not a date; write it as 2026-11-20."
     return found if found.tzinfo else found.replace(tzinfo=UTC), ""
 
 

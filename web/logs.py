@@ -29,7 +29,7 @@ class Log:
 def read_end(file: KeptFile | None, *, limit: int = TAIL_BYTES) -> Log:
     """Read at most `limit` bytes from the end, beginning with a whole line."""
     if file is None:
-        return Log("", 0, 0, "Nothing was written yet.")
+        return Log("", 0, 0, "Nothing has been written yet.")
     try:
         piece = file.piece(-limit, limit)
     except FileGone as exc:
@@ -63,7 +63,7 @@ def read_part(file: KeptFile | None, offset: int, *, over: bool, limit: int = PA
     try:
         piece = file.piece(offset, limit)
         if offset > piece.size:
-            # A log that is shorter than before was begun anew.
+            # A log that is shorter than before was begun again.
             piece = file.piece(0, limit)
     except FileGone:
         if over:

@@ -28,24 +28,24 @@ from web.metrics_storage import storage_figures
 from web.metrics_text import counter, gauge, gauges, histogram
 
 _QUEUES = (
-    ("kperflab_queue_waiting", "Builds or boots that could be taken."),
-    ("kperflab_queue_running", "Builds or boots under way."),
-    ("kperflab_queue_oldest_wait_seconds", "Since the oldest could be taken."),
-    ("kperflab_queue_workers", "Workers that live and take from it."),
+    ("kperflab_queue_waiting", "Builds or boots that are ready for a worker."),
+    ("kperflab_queue_running", "Running builds or boots."),
+    ("kperflab_queue_oldest_wait_seconds", "Time since the oldest became ready."),
+    ("kperflab_queue_workers", "Live workers that serve it."),
 )
 _TARGETS = (
-    ("kperflab_target_up", "1 where it may boot and a worker takes from its queue."),
-    ("kperflab_target_enabled", "0 where an operator disabled it."),
+    ("kperflab_target_up", "1 if it may boot and a worker serves its queue."),
+    ("kperflab_target_enabled", "0 if an operator disabled it."),
     ("kperflab_target_quarantined", "1 after repeated faults of the lab."),
     ("kperflab_target_faults", "Faults of the lab in a row."),
-    ("kperflab_target_last_check_timestamp_seconds", "When its health was checked last."),
+    ("kperflab_target_last_check_timestamp_seconds", "When its health was last checked."),
     ("kperflab_target_check_ok", "How that check ended."),
-    ("kperflab_target_drift_ratio", "Its calibration over the median of those before, minus 1."),
+    ("kperflab_target_drift_ratio", "Its calibration over the median of earlier ones, minus 1."),
 )
 _LEASES = (
-    ("kperflab_leases", "Claims that are held."),
+    ("kperflab_leases", "Current claims."),
     ("kperflab_leases_expired", "Claims whose lease has expired and that are not yet returned."),
-    ("kperflab_lease_overdue_seconds", "How long ago the oldest of them ran out."),
+    ("kperflab_lease_overdue_seconds", "Time since the oldest of them expired."),
 )
 
 
@@ -57,9 +57,11 @@ def exposition() -> bytes:
 def _lines() -> Iterator[str]:
     """All figures of the lab, read now."""
     workers, waiting = reported_workers(), waiting_boots()
-    yield from gauge("kperflab_info", "The code that answers.", ("version",), {(version("kperflab"),): 1})
+    yield from gauge(
+        "kperflab_info", "The version of the running code.", ("version",), {(version("kperflab"),): 1}
+    )
     ready = {(one.name,): one.ok for one in readiness()}
-    yield from gauge("kperflab_ready", "1 where what the lab needs is there.", ("check",), ready)
+    yield from gauge("kperflab_ready", "1 if what the lab needs is available.", ("check",), ready)
     yield from _queues(workers, waiting)
     yield from _leases()
     yield from _targets(workers, waiting)
@@ -69,12 +71,12 @@ def _lines() -> Iterator[str]:
     states = {(state,): number for state, number in vitals.experiments_by_state().items()}
     yield from gauge("kperflab_experiments", "Experiments by state.", ("state",), states)
     waits = {(): vitals.deliveries_waiting()}
-    yield from gauge("kperflab_deliveries_waiting", "Events to be told.", (), waits)
+    yield from gauge("kperflab_deliveries_waiting", "Events that wait for delivery.", (), waits)
     late = vitals.late_answers_ever()
-    yield from counter("kperflab_late_answers", "Answers refused since their claim was over.", late)
-    about = "Artifacts found to be other than what was built."
+    yield from counter("kperflab_late_answers", "Results refused because their claim had expired.", late)
+    about = "Artifacts that differ from what was built."
     yield from counter("kperflab_corrupt_artifacts", about, corrupt_artifacts_ever())
-    about = "What workers refused of git servers, builds, guests and machines in the last 24 hours."
+    about = "Input from git servers, builds, guests and machines that workers refused in the last 24 hours."
     yield from gauge("kperflab_refusals_day", about, ("where", "rule"), refusals_of_the_day())
 
 
@@ -118,9 +120,11 @@ def _workers(workers: Iterable[ReportedWorker]) -> Iterator[str]:
         if worker.disk_free is not None and worker.disk_total is not None and not worker.gone:
             free[worker.host,] = min(free.get((worker.host,), worker.disk_free), worker.disk_free)
             size[worker.host,] = worker.disk_total
-    about = "Workers: gone ones were not heard of lately."
+    about = "Workers; gone ones have not reported lately."
     yield from gauge("kperflab_workers", about, ("host", "state"), states)
-    yield from gauge("kperflab_disk_free_bytes", "Room left where the lab works.", ("host",), free)
+    yield from gauge(
+        "kperflab_disk_free_bytes", "Free space on the disk of the lab's state root.", ("host",), free
+    )
     yield from gauge("kperflab_disk_size_bytes", "Size of that disk.", ("host",), size)
 
 
@@ -131,10 +135,12 @@ def _last_hour() -> Iterator[str]:
     about, labels = "Boots that ended in the last hour.", ("target", "outcome", "blame")
     yield from gauge("kperflab_last_hour_runs", about, labels, hour.runs)
     retries = {(kind,): number for kind, number in hour.retries.items()}
-    about = "Attempts beyond the first, of what ended in the last hour."
+    about = "Attempts beyond the first, of builds and boots that ended in the last hour."
     yield from gauge("kperflab_last_hour_retries", about, ("kind",), retries)
     built = {(queue,): one for queue, one in hour.build_s.items()}
     about = "What was compiled in the last hour."
     yield from histogram("kperflab_last_hour_build_seconds", about, ("queue",), built)
-    about = "Steps of the boots of the last hour; run is all of one, from claim to record."
+    about = (
+        "Duration of each step of the boots of the last hour; run is the whole boot, from claim to record."
+    )
     yield from histogram("kperflab_last_hour_step_seconds", about, ("step", "target"), hour.steps_s)

@@ -17,8 +17,8 @@ from lab.storage.store_check import store_answer
 from web.metrics_text import gauge, gauges
 
 _ROOMS = (
-    ("kperflab_storage_used_bytes", "Taken of its disk, by whomever."),
-    ("kperflab_storage_free_bytes", "Left of its disk."),
+    ("kperflab_storage_used_bytes", "Used space of its disk."),
+    ("kperflab_storage_free_bytes", "Free space of its disk."),
 )
 
 
@@ -33,13 +33,13 @@ def storage_figures() -> Iterator[str]:
             done[chore.name,] = chore.done_at.timestamp()
         for place, by_kind in chore.found.items():
             kept |= {(place, kind): size for kind, size in by_kind.items()}
-    about = "What builds and boots left, after the last turn of the retention policy."
+    about = "Files of builds and boots, after the last run of the retention policy."
     yield from gauge("kperflab_kept_bytes", about, ("place", "kind"), kept)
-    yield from gauge("kperflab_chore_done_timestamp_seconds", "When it was last done.", ("chore",), done)
+    yield from gauge("kperflab_chore_done_timestamp_seconds", "When it last ran.", ("chore",), done)
 
 
 def _rooms() -> dict[tuple[str, str], DiskRoom]:
-    """By place and host; a store belongs to none. A place that is away has no figures: readiness names it."""
+    """By place and host; a store belongs to none. A place that is down has no figures: readiness names it."""
     found: dict[tuple[str, str], DiskRoom] = {}
     with suppress(OSError):
         found["home", socket.gethostname()] = room_of(settings.HOME)

@@ -18,7 +18,7 @@ _LEAST_REACH = 2.0
 def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> dict[str, Any] | None:
     """Place the curves of variants: name → CPUs → slowdown against one CPU alone, 1 or more.
 
-    Values that are no positive numbers are left out; None where nothing is left.
+    Values that are not positive numbers are left out; None where nothing is left.
     rows: the same data, CPUs and then a value of each curve or "–".
     """
     kept = {name: dict(sorted(_drawable(values).items())) for name, values in variants.items()}

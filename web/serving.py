@@ -30,7 +30,7 @@ class ServerLog(Logger):  # type: ignore[misc]  # the library has no types
 
 
 class PagesWorker(PatientWorker):
-    """Gunicorn 23's own accepts whoever comes between the signal to end and its end, and then drops them."""
+    """Gunicorn 23's own accepts connections between the signal to stop and its end, and then drops them."""
 
     def accept(self, server: Any, listener: socket.socket) -> None:
         """Leave who comes now to the process that follows, where somebody holds the socket meanwhile."""

@@ -162,7 +162,7 @@ class Connection(TConn):  # type: ignore[misc]  # the library has no types
             self.sock.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def close(self) -> None:
-        """Close the connection and drop what came of a request."""
+        """Close the connection and drop the received part of a request."""
         super().close()
         if self.body:
             self.body.close()
@@ -253,7 +253,9 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # the library has no t
                 if conn.early:
                     self._advance(conn)
                 elif conn.deadline < now and conn.head and not conn.refused:
-                    self._refuse(conn, RequestRefused(408, "Request Timeout", "the request came too slowly"))
+                    self._refuse(
+                        conn, RequestRefused(408, "Request Timeout", "the request arrived too slowly")
+                    )
                 elif conn.deadline < now:
                     self._drop(conn)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from lab.targets.drivers import DRIVERS
 
-_SWITCH: Final = (("", "as it comes"), ("on", "on"), ("off", "off"))
+_SWITCH: Final = (("", "unchanged"), ("on", "on"), ("off", "off"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ MACHINE = Group(
     "Machine",
     "",
     (
-        Field("name", "Name", "Its queue is called after it: target.NAME.", "box-1", required=True),
+        Field("name", "Name", "Its queue is named after it: target.NAME.", "box-1", required=True),
         Field(
             "driver",
             "Driver",
@@ -49,27 +49,39 @@ MACHINE = Group(
             choices=tuple((kind.name, kind.label) for kind in DRIVERS.values()),
         ),
         Field("group", "Group", "Targets of one group are equal; an experiment may name it.", "none"),
-        Field("vcpus", "CPUs", "Of a guest what it is given, of metal what it has.", kind="number"),
+        Field(
+            "vcpus",
+            "CPUs",
+            "For a guest, what the lab gives it; for metal, what the machine has.",
+            kind="number",
+        ),
         Field("memory_mib", "Memory, MiB", "Likewise.", kind="number"),
-        Field("remark", "Remark", "Read by operators alone, such as where it stands.", kind="lines"),
+        Field("remark", "Remark", "Visible to operators only, such as where it stands.", kind="lines"),
     ),
 )
 ACCESS = Group(
     "Access",
     "access",
     (
-        Field("access.mac", "Network card", "The address of the card it boots from.", "52:54:00:12:34:56"),
+        Field(
+            "access.mac",
+            "Network card",
+            "The MAC address of the card that it boots from.",
+            "52:54:00:12:34:56",
+        ),
         Field(
             "access.address",
             "Reserved address",
-            "The IPv4 address that DHCP reserves for it, if it does: no other is served in its place.",
+            "The IPv4 address that DHCP reserves for it, if any: the lab then serves no other address.",
             "10.20.0.11",
         ),
-        Field("access.fragments", "Config fragments", "What its kernels need besides.", "metal"),
+        Field(
+            "access.fragments", "Config fragments", "Further config fragments that its kernels need.", "metal"
+        ),
         Field(
             "access.kexec",
             "kexec",
-            "After a boot that went well it stays on, and the next kernel is started without the firmware.",
+            "After a successful boot it stays on, and the next kernel starts without the firmware.",
             kind="flag",
         ),
     ),
@@ -85,19 +97,19 @@ POWER = Group(
         Field(
             "access.power.password_file",
             "File of its password",
-            "On the worker, its first line is read. The lab keeps only its name.",
+            "On the worker; the first line is the password. The lab stores only the name of the file.",
             "/etc/kperflab/bmc-1",
         ),
         Field(
             "access.power.verify",
             "Certificate",
-            "true: checked by the system’s CAs; a CA’s file; false: any is believed.",
+            "true: check with the system’s CAs; a file: check with this CA; false: accept any certificate.",
             shown="for-redfish",
         ),
         Field(
             "access.power.system",
             "System",
-            "Its Id, where the BMC has several.",
+            "Its Id, if the BMC has several.",
             "the only one",
             shown="for-redfish",
         ),
@@ -118,12 +130,12 @@ CONSOLE = Group(
             ),
         ),
         Field(
-            "access.console.sol.line", "Line", "As the kernel calls it.", "ttyS0,115200n8", shown="for-sol"
+            "access.console.sol.line", "Line", "The kernel’s name for it.", "ttyS0,115200n8", shown="for-sol"
         ),
         Field(
             "access.console.sol.address",
             "Its BMC’s address",
-            "These three are power’s where that is IPMI.",
+            "If power is IPMI, leave these three empty to use its values.",
             "host or host:port",
             shown="for-sol",
         ),
@@ -149,13 +161,13 @@ CONSOLE = Group(
     shown="for-metal",
 )
 PLAYED = Group(
-    "What it plays",
+    "Simulated behaviour",
     "",
     (
         Field(
             "access",
             "Access",
-            'JSON, such as {"seconds": 1, "behaviour": {"finishes": 9, "lost": 1}}; {} ends every boot well at once.',
+            'JSON, such as {"seconds": 1, "behaviour": {"finishes": 9, "lost": 1}}; with {} every boot succeeds at once.',
             kind="lines",
         ),
     ),
@@ -165,7 +177,7 @@ TUNING = Group(
     "Tuning",
     "tuning",
     (
-        Field("tuning.governor", "Governor", "Of cpufreq, on every CPU.", "as it comes"),
+        Field("tuning.governor", "Governor", "The cpufreq governor of every CPU.", "unchanged"),
         Field("tuning.turbo", "Turbo", choices=_SWITCH),
         Field("tuning.smt", "SMT", choices=_SWITCH),
         Field(
@@ -178,9 +190,9 @@ TUNING = Group(
                 ("never", "never"),
             ),
         ),
-        Field("tuning.isolcpus", "Isolated CPUs", "Left alone by the scheduler.", "2-63"),
+        Field("tuning.isolcpus", "Isolated CPUs", "CPUs that the scheduler leaves alone.", "2-63"),
         Field("tuning.irq_affinity", "CPUs of interrupts", "They serve them.", "0-1"),
     ),
-    hint="A boot whose machine is not as this says does not count. A guest’s kernel has neither governor nor turbo.",
+    hint="A boot whose machine is not tuned like this does not count. A guest’s kernel has neither governor nor turbo.",
 )
 GROUPS: Final = (MACHINE, ACCESS, POWER, CONSOLE, PLAYED, TUNING)

@@ -125,7 +125,7 @@ def _object(text: str) -> dict[str, Any]:
     except RecursionError:
         raise FieldRefused("access", "this is nested too deeply") from None
     if not isinstance(told, dict):
-        raise FieldRefused("access", "this is no JSON object: write { … }")
+        raise FieldRefused("access", "this is not a JSON object: write { … }")
     return told
 
 

@@ -2,7 +2,7 @@
 """The accelerator for guests on this host: the first that has really booted a kernel in time.
 
 That /dev/kvm exists says little: in a nested guest it may die or crawl at the first real kernel. So a kernel is
-booted under it, once per host, and what came of it is kept under the state root until something it depends on changes.
+booted under it, once per host; the result is cached under the state root until something it depends on changes.
 
 A stranger's kernel may boot under emulation alone because it was written to, and would slow this host down for everybody: what it shows
 against KVM holds for itself. Only a kernel of the lab's own trees, without patches, decides against KVM for all.

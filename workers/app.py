@@ -37,13 +37,13 @@ app.conf.update(
     # Leases decide how long work may take without a sign of life, not Celery.
     task_time_limit=None,
     task_soft_time_limit=None,
-    # A broker that is away is waited for; what is under way goes on, for it belongs to the database.
+    # A broker that is down is waited for; what is under way goes on, for it belongs to the database.
     broker_connection_retry=True,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     worker_cancel_long_running_tasks_on_connection_loss=False,
     # A cut network is noticed by a worker that waits for messages.
-    # An idle worker asks Redis anew this often, not every second: a message ends the wait at once.
+    # An idle worker asks Redis again this often, not every second: a message ends the wait at once.
     broker_transport_options={
         "polling_interval": 5,
         "socket_keepalive": True,

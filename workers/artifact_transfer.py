@@ -30,7 +30,7 @@ _Done = TypeVar("_Done")
 
 # Of the disk, where KPERFLAB_CACHE_GIB does not say.
 CACHE_SHARE = 4
-# A store that is away is waited for: nothing is wrong with the boot or the build, whose attempts would be used up in seconds.
+# A store that is down is waited for: nothing is wrong with the boot or the build, whose attempts would be used up in seconds.
 AWAY_S, PAUSE_S = 600.0, 1.0
 # One line for each try would be hundreds for one cause.
 SAY_AGAIN_S = 60.0
@@ -105,13 +105,13 @@ def send(home: Path, artifact: Artifact, on_wait: Callable[[], None] = lambda: N
 
 
 def _until_it_answers(transfer: Callable[[], _Done], on_wait: Callable[[], None]) -> _Done:
-    """Do it again while the store is away, for AWAY_S at most. Raises StoreUnreachable, StoreLacks, and what `transfer` and `on_wait` raise."""
+    """Do it again while the store is down, for AWAY_S at most. Raises StoreUnreachable, StoreLacks, and what `transfer` and `on_wait` raise."""
     began = monotonic()
     said_at: float | None = None
     while True:
         try:
             done = transfer()
-        # One that lacks what is just being written is in no better order than one that is away.
+        # One that lacks what is just being written is in no better order than one that is down.
         except (StoreUnreachable, StoreLacks) as exc:
             now = monotonic()
             if now > began + AWAY_S:

@@ -18,7 +18,7 @@ from workers.wakeups import depth
 
 log = logging.getLogger(__name__)
 
-# So many messages may lie in the queue of upkeep: its worker is away, and will not need older ones.
+# So many messages may lie in the queue of upkeep: its worker is down, and will not need older ones.
 MOST_WAITING = 50
 QUEUE = "upkeep"
 POLL_S = 0.2

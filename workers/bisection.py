@@ -38,7 +38,7 @@ def work_on(step: BisectionStep, screen: Screen) -> BisectionStep:
     experiment_id = step.experiment_id
     with screen.narrate() as say:
         for returned in return_dead_claims():
-            say(f"{returned.kind} {returned.id} was left by a process that is gone; taking it up again")
+            say(f"{returned.kind} {returned.id} was left by a process that has died; resuming it")
         if experiment_id is None:
             try:
                 experiment_id = local.take_up(step_spec(step), say=say)

@@ -76,7 +76,7 @@ def end_deaf(hearing: Hearing) -> None:
     """End this process where it is deaf, as a signal ends it; at once where that does nothing for half a minute."""
     if hearing.is_deaf():
         log.error(
-            "this worker hears nothing of Redis any more, though work waits: it ends, to be started again"
+            "this worker receives nothing from Redis any more although work is waiting: it exits, to be restarted"
         )
         last = Timer(LAST_S, os._exit, [1])
         last.daemon = True

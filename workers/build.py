@@ -90,7 +90,7 @@ class _StepReport:
         if not expected or monotonic() - self.written_at < STEPS_S:
             return
         self.written_at = monotonic()
-        # The lease says what becomes of a build whose database is away; its progress alone ends none.
+        # The lease says what becomes of a build whose database is down; its progress alone ends none.
         with suppress(OperationalError, InterfaceError):
             record_build_steps(self.claim, done, expected)
 

@@ -41,7 +41,7 @@ def send_compiled_files(builder: Builder) -> None:
 
 @contextmanager
 def _at_no_cost(builder: Builder) -> Iterator[None]:
-    """Count a store that is away among the front's events, of which operators hear."""
+    """Count a store that is down among the front's events, of which operators hear."""
     try:
         yield
     except (LabError, KernelsError, OSError) as exc:

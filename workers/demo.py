@@ -2,7 +2,7 @@
 """`make demo`: replays the mails on real kernels and shows what came out.
 
 STORY names one of docs/stories/, or all; CLOCK=wall takes those of docs/stories/wall/. Interrupted or killed, the same
-command goes on where it stopped; run again, it builds nothing and measures anew.
+command continues where it stopped; run again, it builds nothing and measures again.
 """
 
 import sys
@@ -82,7 +82,7 @@ def demo(
         return
     for experiment_id, _ in done:
         out.print(Text(f"http://127.0.0.1:{port}/experiments/{experiment_id}/comparison/", style="bold"))
-    servectl.say("serving until Ctrl-C, and working on what is submitted there")
+    servectl.say("serving until Ctrl-C, and running what is submitted there")
     raise typer.Exit(serve_pages(port, say=servectl.say))
 
 
@@ -91,7 +91,7 @@ def main() -> None:
     try:
         typer.run(demo)
     except KeyboardInterrupt:
-        sys.exit("\nstopped; the same command goes on from here")
+        sys.exit("\nstopped; the same command continues from here")
     except Exception as exc:
         if getattr(exc, "blame", None) is None:
             raise

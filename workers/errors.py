@@ -82,7 +82,7 @@ class TargetLost(WorkersError):
 class TargetVanished(TargetLost):
     """The machine is gone, by its kernel's doing or by somebody's: nobody outside can tell which.
 
-    A kernel can turn its machine off or crash its QEMU at will, so this never counts against the target. It is tried again,
+    A kernel can turn its machine off or crash its QEMU at will, so this never counts against the target. It is retried,
     since a loss of power does not come back in every boot; a kernel that ends the last attempt so as well has done it itself.
     """
 
@@ -105,7 +105,7 @@ class DomainRefused(TargetLost):
 
 
 class BootDiscarded(WorkersError):
-    """Recordings that the full or failing disk of the state root lost, or records of a netboot that two addresses had a hand in."""
+    """Recordings that the full or failing disk of the state root lost, or records of a netboot with requests from two addresses."""
 
     retry = True
     spares_target = True

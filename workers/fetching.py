@@ -82,7 +82,7 @@ class FetchChildren:
         )
 
     def step(self) -> None:
-        """Watch the children, then begin what waits as far as there are slots."""
+        """Watch the children, then start waiting fetches while there are free slots."""
         for child in list(self._children):
             if self._is_over(child):
                 self._children.remove(child)

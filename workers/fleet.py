@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 COMPILERS, COMPILER_NAMES = Path("/usr/bin"), ("gcc", "gcc-[0-9]*", "clang", "clang-[0-9]*")
 # Upkeep waits for others: forges, mail servers, git servers.
 UPKEEP_THREADS = 4
-# A Python that starts anew each time takes seconds of the machine; one that waits takes none.
+# A Python that starts again each time takes seconds of the machine; one that waits takes none.
 AGAIN_S = 5.0
 
 

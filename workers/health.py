@@ -62,13 +62,13 @@ def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
         if target is None:
             return None
         # Recorded whatever happens: else the target would be held for nothing.
-        found = Checked(False, "the check was ended before it was over")
+        found = Checked(False, "the check was stopped before it finished")
         try:
             found = _checked(target, make_bench(settings.HOME))
         except OURS as exc:
             found = Checked(False, str(exc))
         except Exception as exc:
-            log.exception("the check of %s failed for a reason of ours", name)
+            log.exception("the check of %s failed, by the lab's fault", name)
             said = error_line(exc)
             found = Checked(False, f"the lab failed here: {type(exc).__name__}: {said}")
         finally:

@@ -20,13 +20,13 @@ from workers.ctl.options import err
 
 # One line a paragraph: the terminal folds them.
 EPILOG = """
-Which lab: --local or --server; else LABCTL_LOCAL=1 or LABCTL_SERVER; else `local` or `server` in \
-~/.config/labctl/config.toml. Whose token: LABCTL_TOKEN, else what `labctl login` kept for that server.
+The lab: --local or --server; else LABCTL_LOCAL=1 or LABCTL_SERVER; else `local` or `server` in \
+~/.config/labctl/config.toml. The token: LABCTL_TOKEN, else the token that `labctl login` stored for that server.
 
 Defaults of submit (tree, base, target, workload, preset, design, clock, boots, profile): an option, else the table \
 `defaults` of .labctl.toml at the top of the current git tree, else that of config.toml. `labctl config` shows them.
 
-Exit codes of submit --wait, watch and compare: 0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab \
+Exit codes of submit --wait, watch and compare: 0 no regression, 1 a regression, 2 inconclusive, 3 the lab \
 failed, 64 the input was wrong.
 """
 
@@ -94,9 +94,7 @@ cli = late_group(
             "unkeep": "submitctl",
             "cancel": "submitctl",
         },
-        "What a description may name": dict.fromkeys(
-            ("trees", "targets", "workloads", "patches"), "namesctl"
-        ),
+        "Names for descriptions": dict.fromkeys(("trees", "targets", "workloads", "patches"), "namesctl"),
         "A server": dict.fromkeys(("login", "logout", "whoami", "config"), "loginctl"),
         "This machine": {
             "run": "submitctl",
@@ -122,10 +120,10 @@ def main() -> None:
         # Not standalone: typer would exit with 2 for a wrong call, which means "cannot tell" here.
         sys.exit(cli(standalone_mode=False) or EXIT_OK)
     except (KeyboardInterrupt, typer.Abort):
-        err.print("\nstopped; the same command goes on from here")
+        err.print("\nstopped; the same command continues from here")
         sys.exit(EXIT_LAB)
     except BrokenPipeError:
-        # Whoever read us has enough, such as head. Python would complain once more at exit.
+        # The reader of the output, such as head, has closed the pipe. Python would complain again at exit.
         sys.stdout = None
         sys.exit(EXIT_OK)
     except Exception as exc:

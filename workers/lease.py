@@ -84,7 +84,7 @@ class Lease:
         self._check()
 
     def record(self, write: Callable[[], Answer]) -> Answer:
-        """Write what was found; retry while the database is away, for as long as one lease lasts.
+        """Write what was found; retry while the database is down, for as long as one lease lasts.
 
         Raises ClaimLost if the claim is lost before anything was written.
         """
@@ -106,7 +106,9 @@ class Lease:
         if not self._lost and monotonic() > self._good_until:
             self._lost = f"the database confirmed it last {self._lease_s:g} s ago"
         if self._lost and not self._recording:
-            raise ClaimLost(f"{self.claim.kind} {self.claim.id} is not ours any more: {self._lost}")
+            raise ClaimLost(
+                f"{self.claim.kind} {self.claim.id} is no longer claimed by this worker: {self._lost}"
+            )
 
     def interrupted(self) -> None:
         """End a wait of the work. Raises ClaimLost, unless it came to its end meanwhile."""

@@ -38,10 +38,10 @@ def take_up(spec: ExperimentSpec, *, say: Say) -> int:
     What a killed process had claimed is put back first.
     """
     for returned in return_dead_claims():
-        say(f"{returned.kind} {returned.id} was left by a process that is gone; taking it up again")
+        say(f"{returned.kind} {returned.id} was left by a process that has died; resuming it")
     unfinished = find_unfinished(spec)
     if unfinished is not None:
-        say(f"experiment {unfinished.pk} of this description is unfinished; going on with it")
+        say(f"experiment {unfinished.pk} of this description is unfinished; continuing it")
         return unfinished.pk
     return submit_experiment(spec=spec, on_progress=say).pk
 

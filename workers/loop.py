@@ -152,7 +152,7 @@ def _recorded(claim: Claim) -> Iterator[None]:
             "%s %s is left to its lease, the database went away: %s", claim.kind, claim.id, error_line(exc)
         )
     except Exception as exc:
-        log.exception("%s %s failed for a reason of ours", claim.kind, claim.id)
+        log.exception("%s %s failed, by the lab's fault", claim.kind, claim.id)
         full = isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT)
         problem = f"the lab {'has no room' if full else 'failed'} here: {type(exc).__name__}: {exc}"
         _record_fault(claim, " ".join(problem.split()), traceback.format_exc(), retry=full)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One machine's turns: guests that are timed by the wall clock have it to themselves, all else may share it.
 
-Two lock files. Whoever holds `machine.lock` has the machine; whoever waits for it holds `machine.turn`, so that those who share
+Two lock files. The holder of `machine.lock` has the machine; a process that waits for it holds `machine.turn`, so that those that share
 cannot go on taking it from under one who wants it alone. Both go with the process, however that ends.
 """
 

@@ -34,7 +34,7 @@ LAST_S = 5.0
 class Presence:
     """Says every 5 s that this process is there, from `start` to `end`, and does `also` each time.
 
-    also: is told whether another worker has lately done what all of them do in turn.
+    also: receives whether another worker has lately done what all of them do in turn.
     """
 
     queues: Sequence[str]
@@ -65,7 +65,7 @@ class Presence:
         try:
             worker_left(worker_identity())
         except Exception:
-            log.exception("this worker could not take its leave")
+            log.exception("this worker could not sign off")
 
     def _go_on(self) -> None:
         while not self._stopped.wait(REPORT_S):
@@ -82,12 +82,12 @@ class Presence:
         try:
             idle, answer = self._say_now()
             known, self._lab = self._lab, answer.lab
-            if known not in (None, answer.lab):  # with it may have changed what is to be said
+            if known not in (None, answer.lab):  # with it the text of the report may have changed
                 idle, answer = self._say_now()
             self._tell(idle)
         except Exception as exc:
             # As while the database restarts: the next report is 5 s away.
-            log.warning("this worker could not say that it is there: %s", error_line(exc))
+            log.warning("this worker could not report: %s", error_line(exc))
             close_old_connections()
             return False
         return answer.done

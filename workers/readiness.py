@@ -29,7 +29,7 @@ def short_of_disk(home: Path, *, builds: bool) -> str:
     least = least_free(usage.total, builds=builds)
     if usage.free >= least:
         return ""
-    return f"{home} has {usage.free / GIB:.1f} GiB free, {least / GIB:.1f} are wanted: make room, expire old runs, or set KPERFLAB_DISK_GIB"
+    return f"{home} has {usage.free / GIB:.1f} GiB free, {least / GIB:.1f} are needed: free space, expire old runs, or set KPERFLAB_DISK_GIB"
 
 
 def why_idle(*, builds: bool, lab: str | None = None) -> str:

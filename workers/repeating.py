@@ -59,7 +59,7 @@ def repeating(
                     # As while the database restarts: the same fault is logged once.
                     line = error_line(exc)
                     if line != logged:
-                        log.warning("%s waits, and is tried again: %s", what, line, exc_info=True)
+                        log.warning("%s waits and will be retried: %s", what, line, exc_info=True)
                     logged = line
                     connections.close_all()
                     stopped.wait(fault_s)

@@ -237,7 +237,7 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
 
 
 class Beats(Protocol):
-    """Whoever wants to hear that work goes on."""
+    """A callback for signs of life."""
 
     def beat(self) -> None:
         """It does. Raises ClaimLost to end it."""

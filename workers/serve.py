@@ -22,7 +22,7 @@ STOPPED = (0, -signal.SIGINT, -signal.SIGTERM)
 
 
 def sign_in_line(port: int) -> str:
-    """A line with a link that signs in whoever reads this terminal, once."""
+    """Return a line with a link that signs in the user of this terminal, once."""
     link = f"http://127.0.0.1:{port}{reverse('sign_in_here', args=[issue_secret()])}"
     return f"sign in within {LASTS_S // 60} minutes: {link}"
 

@@ -49,7 +49,7 @@ def _bring_base(tree: str, source: Source | None, base: str, trees: Path, store:
         try:
             open_source(source, trees, lambda line: log.info("%s", line))
         except KernelsError as exc:
-            log.info("%s is not to be had from %s here: %s", tree, source.location, exc)
+            log.info("%s is not available from %s here: %s", tree, source.location, exc)
         if has_commit(trees / f"{tree}.git", base):
             return
     with _Fetched(store, tree, base) as file:

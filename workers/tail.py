@@ -16,5 +16,5 @@ def shown_live(path: Path, home: Path) -> AbstractContextManager[None]:
     if lab_store() is None:
         return nullcontext()
     name = name_of(path, home)
-    # A cache that is away costs nobody a boot.
+    # A cache that is down costs nobody a boot.
     return repeating(f"telling the end of {name}", lambda: put_tail(name, path), every_s=EVERY_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rules of periodic tasks: never beside themselves, patient with services that are away, or done seldom."""
+"""Rules of periodic tasks: never beside themselves, patient with services that are down, or done seldom."""
 
 import logging
 from collections import defaultdict
@@ -25,7 +25,7 @@ _LOCKS: dict[str, Lock] = defaultdict(Lock)
 
 
 class Patient(Task):  # type: ignore[type-arg]  # the library's stubs and the class differ
-    """A task that comes again anyway: while the database or the broker is away it is one line in the log."""
+    """A task that comes again anyway: while the database or the broker is down it is one line in the log."""
 
     abstract = True
 

@@ -54,7 +54,7 @@ def summarise_trends() -> None:
 
 @app.task(base=OneAtATime)
 def deliver_events() -> None:
-    """Tell the hooks what waits to be told."""
+    """Deliver waiting events to their hooks."""
     for told in deliver_due():
         log.info("%s", told)
 

@@ -128,7 +128,7 @@ class Workload:
         for name, must in fixed.items():
             if resolved[name] != must:
                 raise BadParam(
-                    f"{self.name}: {name} = {resolved[name]} does not go with the instruction clock, "
+                    f"{self.name}: {name} = {resolved[name]} cannot be used with the instruction clock, "
                     f"which needs {name} = {must}"
                 )
         return resolved

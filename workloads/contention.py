@@ -16,13 +16,18 @@ from workloads.readings import Iteration, Object, iterations_of
 
 MOST_CPUS = 64
 CPUS = Param(
-    "cpus", "int-list", (1, 2, 4, 8), "CPUs that do the same at once, each number for itself", 1, MOST_CPUS
+    "cpus",
+    "int-list",
+    (1, 2, 4, 8),
+    "numbers of CPUs that do the same at once, each measured separately",
+    1,
+    MOST_CPUS,
 )
 MACHINE = Param(
     "machine",
     "machine",
     "one-socket",
-    "what the CPUs are like: a name, or own numbers in place of a named machine's",
+    "the machine model: a name, or numbers that replace those of a named machine",
 )
 PARAMS: Mapping[str, Param] = {param.name: param for param in (CPUS, MACHINE)}
 THREADS = "threads"
@@ -61,11 +66,11 @@ def metrics(operation: str) -> tuple[Metric, ...]:
     return (
         Metric(
             f"cycles_per_{operation}", "cycles", "lower", _MARGIN, primary=True, each=CPUS.name,
-            help="of one CPU's time, waiting for others included, on the machine that was asked for",
+            help="of one CPU's time, including waiting for others, on the requested machine model",
         ),
         Metric(
             "slowdown", "×", "lower", _MARGIN, primary=False, each=CPUS.name,
-            help="cycles over those of the same CPUs if none met another",
+            help="cycles relative to the same CPUs without contention",
         ),
         Metric(
             "waiting", "%", "lower", _MARGIN, primary=False, each=CPUS.name,
@@ -88,7 +93,7 @@ def check_threads(params: Mapping[str, ParamValue]) -> None:
     """Raise BadParam where threads are not as many as CPUs."""
     if params.get(THREADS, most := most_cpus(params)) != most:
         raise BadParam(
-            f"threads = {params[THREADS]} does not go with the contention clock, which gives each thread a CPU of its own; "
+            f"threads = {params[THREADS]} cannot be used with the contention clock, which gives each thread a CPU of its own; "
             f"set cpus = [{params[THREADS]}] instead"
         )
 

@@ -139,7 +139,7 @@ def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
     })  # fmt: skip
     _one_of(f"better of {name}", entry["better"], {"lower", "higher"})
     if "instructions" in entry:
-        _one_of(f"unit of {name}, which is to be counted,", entry["unit"], set(TIMES))
+        _one_of(f"unit of {name}, a counted metric,", entry["unit"], set(TIMES))
     return Metric(
         name=name,
         unit=entry["unit"],

@@ -43,7 +43,7 @@ def parse_hist(text: str) -> list[Histogram]:
             raise OutputUnreadable("a histogram of the kernel's is incomplete", text)
         found.append(Histogram(info["filter"] or "", rows, totals.get("Dropped", 0)))
     if text.strip() and not found:
-        raise OutputUnreadable("this is no histogram of the kernel's", text)
+        raise OutputUnreadable("this is not a histogram of the kernel's", text)
     return found
 
 

@@ -20,7 +20,7 @@ from workloads.guest.plan import DiskShape
 
 _BLOCK = 4096
 _INODE_SIZE = 256
-_RECIPE = 1  # raise it when the way images are made changes: cached ones are then made anew
+_RECIPE = 1  # raise it when the way images are made changes: cached ones are then made again
 # Everything that mke2fs would otherwise draw at random or take from the clock.
 _UUID = "6b706572-666c-6162-0000-000000000001"
 _TIME = "1718127677"  # of the mail that asked for this tree

@@ -24,7 +24,7 @@ host's (800 M instructions a second on a quiet host, at 62.5 M a second of the g
 slower, and the guest should notice its own deadline before the host loses patience."""
 _NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 TIMES = frozenset(_NS)
-"""The units of time that can be told in instructions."""
+"""The units of time that have an equivalent in instructions."""
 
 
 def instructions(value: float, unit: str) -> float:

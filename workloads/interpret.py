@@ -51,7 +51,7 @@ def read_run(
         return Readings(counted(printed), extras_of(printed))
     objects, extras = _parsed(definition, printed, files)
     if purpose == "verified" and "verified" not in extras:
-        raise OutputUnreadable(f"{definition.name}: the counts of the verified run did not come home")
+        raise OutputUnreadable(f"{definition.name}: the guest did not return the counts of the verified run")
     # Timing beside kprobes or perf says nothing of the kernel alone.
     iterations = _checked(definition, iterations_of(objects)) if purpose == "measured" else ()
     if clock == "instructions":
@@ -67,7 +67,7 @@ def load_parser(definition: Definition) -> Parser | None:
 
 @cache
 def _load(path: Path) -> Parser:
-    # By path, for a folder's name ("stat-walk") is no module's name.
+    # By path, for a folder's name ("stat-walk") is not a module's name.
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise BadWorkloadFile(f"{path} cannot be loaded")
@@ -118,7 +118,7 @@ def _checked(definition: Definition, iterations: Sequence[Iteration]) -> tuple[I
         if missing := fixed - known.keys():
             raise OutputUnreadable(f"{where} lacks {', '.join(sorted(missing))}")
         if strange := iteration.values.keys() - known.keys() - _OF_THE_HARNESS:
-            raise OutputUnreadable(f"{where}: {', '.join(sorted(strange))} is no metric of workload.toml")
+            raise OutputUnreadable(f"{where}: {', '.join(sorted(strange))} is not a metric of workload.toml")
         kept.append(replace(iteration, values=known))
     return tuple(kept)
 

@@ -144,7 +144,7 @@ def _recorded(step: Step, recorder: Recorder, harness: bool, hz: str) -> Step:
     else:
         argv = (*perf, "--", *step.argv)
     if recorder.tracepoints:
-        # What came home already need not take the guest's memory any longer.
+        # Files that were already sent need not take the guest's memory any longer.
         old = " ".join(one.data for one in RECORDERS.values() if one is not recorder)
         files = (recorder.why, recorder.data, old)
         argv = ("sh", "-c", _OPTIONAL, recorder.kind, *files, *recorder.tracepoints, "--", *argv)

@@ -107,7 +107,7 @@ def json_lines(records: Sequence[Record], step: str) -> list[Object]:
 
 
 def files_of(records: Sequence[Record]) -> dict[str, bytes]:
-    """The files that came home, by their paths in the guest."""
+    """The files that the guest sent, by their paths in the guest."""
     parts: dict[str, list[bytes]] = {}
     for record in records:
         if record.kind == "file":
@@ -128,7 +128,7 @@ def _iteration(item: Object) -> Iteration:
         )
     for name, value in values.items():
         if not _METRIC.fullmatch(name) or isinstance(value, bool) or not isinstance(value, int | float):
-            raise OutputUnreadable(f"iteration {index}: {name[:80]!a} is no metric with a number")
+            raise OutputUnreadable(f"iteration {index}: {name[:80]!a} is not a metric with a number")
         if not math.isfinite(value):
             raise OutputUnreadable(f"iteration {index}: {name} is not a finite number")
     return Iteration(index, bool(warmup), {name: float(value) for name, value in values.items()})

@@ -23,7 +23,7 @@ _LONGEST_REASON = 1000
 
 _SCRIPT = f"""why=$1; report=$2; data=$3; shift 3
 : >$report
-# What came home already need not take the guest's memory any longer.
+# Files that were already sent need not take the guest's memory any longer.
 rm -f ${{data%/*}}/perf*.data
 if ! perf mem record -e list >/dev/null 2>$why; then
     [ -s $why ] || echo "perf mem does not list memory events" >$why

@@ -37,7 +37,7 @@ class Machine:
     def console_of(self, name: str, wait_s: int) -> bytes:
         """Return what the guest printed until it powered off, panicked or ran out of time.
 
-        name: as in failures.tsv. The kernel boots anew only where its command line or its first lines matter.
+        name: as in failures.tsv. The kernel boots again only where its command line or its first lines matter.
         """
         setting = name.partition("@")[2]
         needs_boot = name in BOOTS_TWICE or name.startswith("clean-") or _is_of_command_line(setting)
@@ -53,7 +53,7 @@ class Machine:
                 self._watch(guest, name)
             else:
                 # QEMU doubles bytes in the console when the connection closes while the guest prints, and stops
-                # when nobody reads.
+                # when there is no reader.
                 with _connected(self._serial) as client:
                     client.sendall(f"{name} {wait_s}\n".encode())
                     self._watch(guest, name, client)

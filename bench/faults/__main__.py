@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`make test-faults`: a live service on this machine, hit by one fault after the other; a table of what came of it.
+"""`make test-faults`: a live service on this machine, hit by one fault after the other; a table of the results.
 
 A campaign is a file. Each call adds a piece to it for each lane: a fresh service, on which the faults that the seed draws next are
 injected. Lanes work side by side and draw from the same sequence.
@@ -42,7 +42,7 @@ def main(  # noqa: PLR0913  an argument is an option
     ] = None,
     keep: Annotated[bool, typer.Option(help="keep the logs")] = False,
 ) -> None:
-    """Hit a lab; a campaign whose file exists goes on where it ended."""
+    """Hit a lab; a campaign whose file exists continues where it ended."""
     path = campaign or Path(f"build/faults-{seed}.json")
     try:
         with alone(path) as right:

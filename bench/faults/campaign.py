@@ -72,7 +72,7 @@ class Lane:
             return one
 
     def record(self, one: Injected, released: int) -> None:
-        """Write down what came of it, and how many targets were released since the last."""
+        """Write down the result, and how many targets were released since the last fault."""
         with changing(self.path) as campaign:
             campaign.injected.append(one)
             piece = campaign.piece(self.home)
@@ -149,7 +149,7 @@ def _line(one: Injected) -> str:
 
 
 def _inject_one(hand: Hand) -> Injected:
-    """Inject the first whose stage comes, and return it; one whose own program fails is none, and the campaign goes on with the next."""
+    """Inject the first whose stage comes, and return it; a fault whose own program fails does not count, and the campaign continues with the next."""
     chosen = [hand.alone or hand.held[0]]
     try:
         if hand.alone:

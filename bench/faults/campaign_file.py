@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A campaign as a file: its seed, the faults that it draws from, what came of each so far, and each piece's account.
+"""A campaign as a file: its seed, the faults that it draws from, their results so far, and each piece's account.
 
 A piece is one lane of one call of the program, on a lab of its own. The file is replaced after every fault, so whatever ends a piece
 costs the fault that was being injected; the next call checks the lab that was left behind, if it still exists, and goes on.
 
-Lanes work side by side: each takes the lowest number of the seed's sequence that nobody has, and writes what came of it, under a lock.
+Lanes work side by side: each takes the lowest number of the seed's sequence that nobody has, and writes its result, under a lock.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ class Breach:
 
 @dataclass(slots=True)
 class Injected:
-    """One fault and what came of it. hit: it landed. held: claims of its victims; takeover_s: until the last of them was free again.
+    """One fault and its result. hit: it landed. held: claims of its victims; takeover_s: until the last of them was free again.
 
     waited_s: for its preparation and stage; whole_s: from the strike until every program ran again.
     ended: what became of them, by state: queued (taken over), done, failed, … unable: why this machine cannot have such a fault.

@@ -151,7 +151,7 @@ class Lab:
 
 @contextmanager
 def running(wishes: Wishes, port: int) -> Iterator[Lab]:
-    """The lab for a block. Sets this process's environment: Django is to be set up inside."""
+    """The lab for a block. Sets this process's environment: set Django up inside."""
     with ExitStack() as stack:
         lab = Lab(wishes, port)
         _adopt(wishes)

@@ -85,7 +85,7 @@ def _scratch(lab: Lab) -> Iterator[str]:
 
 
 def _drafts(lab: Lab) -> Iterator[str]:
-    # Where artifacts of the store arrive; whoever fetches next removes what a killed process left.
+    # Where artifacts of the store arrive; the next fetch removes what a killed process left.
     coming = lab.home / "artifacts" / ".coming"
     remove_leftovers(coming)
     for path in (*(lab.home / "artifacts").glob(".*"), *coming.glob("*")):

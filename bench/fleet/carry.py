@@ -84,7 +84,7 @@ def _empty() -> int:
 
 
 def _breaches() -> list[str]:
-    """Return what is wrong with what was recorded; what was given up, as kernels that do not compile, is no breach."""
+    """Return what is wrong with what was recorded; what was given up, as kernels that do not compile, is not a breach."""
     from bench.faults.invariants import breaches
 
     return [f"{one.kind}: {one.what}" for one in breaches(None) if one.kind != "failed"]

@@ -217,7 +217,7 @@ class Farm:
         return True
 
     def _boot_over(self, post: Post, claim: Claim, boot: guests.Boot, folder: Path) -> None:
-        # Whoever took over a boot of a machine that does not keep up may have removed what it left.
+        # The worker that took over a boot of a machine that does not keep up may have removed its files.
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "console.log").write_bytes(b"." * guests.CONSOLE_BYTES)
         (folder / "records.bin").write_bytes(b"." * guests.RECORDS_BYTES)

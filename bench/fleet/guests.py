@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Made-up guests and builds: how long they take and what comes of them, drawn by a seed, so that equal days have equal outcomes.
+"""Made-up guests and builds: their durations and results, drawn by a seed, so that equal days have equal outcomes.
 
 A build takes five minutes in the middle of the distribution. A value is log-normal round the kernel's own: 1 % from boot to boot, and one patch in ten changes it by 5 %.
 """

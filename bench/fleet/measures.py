@@ -96,7 +96,7 @@ def marks(fleet: Fleet) -> Marks:
 
 
 def look(fleet: Fleet, *, reset: bool = False) -> Moment:
-    """Return the counters as they are now; with `reset` those of statements begin anew, and are 0."""
+    """Return the counters as they are now; with `reset` those of statements begin again, and are 0."""
     found = Moment(cpu_s=_cpu(fleet), redis=_redis())
     with superuser(fleet.place) as connection:
         if reset:

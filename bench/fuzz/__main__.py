@@ -5,7 +5,7 @@
     python -m bench.fuzz mail --replay build/fuzz/mail/0123456789ab.input
 
 Each kind of crash leaves its shortest input and its traceback in build/fuzz/<target>; the grown corpus stays there,
-so that the next run goes on from it. The exit status is 1 if there was a find.
+so that the next run continues from it. The exit status is 1 if an input failed.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def replay(name: str, path: Path) -> int:
 
 
 def fuzz(name: str, options: argparse.Namespace) -> Total:
-    """Fuzz one target; print and record what came of it."""
+    """Fuzz one target; print and record the result."""
     folder = BUILD / name
     for part in ("corpus", "seeds", "stats"):
         (folder / part).mkdir(parents=True, exist_ok=True)

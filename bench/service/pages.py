@@ -41,7 +41,7 @@ def _measure(rounds: int) -> None:
         _print_row(name, make, rounds)
     make_busy()
     scrape = partial(_content, client, "/metrics")
-    _print_row("/metrics, with readiness asked anew", scrape, rounds, before=_forget)
+    _print_row("/metrics, with readiness checked again", scrape, rounds, before=_forget)
     _print_row("/metrics, right after another", scrape, rounds)
 
 

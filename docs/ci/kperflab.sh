@@ -4,7 +4,7 @@
 #   kperflab.sh BASE..TIP | SERIES.mbox  [DESCRIPTION.json]
 # KPERFLAB_SERVER, KPERFLAB_TOKEN   the lab's address; a token with the scopes read and submit, from your account there
 # KPERFLAB_MINUTES                  how long to wait, 600 if not given
-# Exit code: 0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed or took too long, 64 the input was wrong.
+# Exit code: 0 no regression, 1 a regression, 2 inconclusive, 3 the lab failed or took too long, 64 the input was wrong.
 set -eu
 series=${1:?BASE..TIP or a mbox} description=${2:-kperflab.json}
 umask 077

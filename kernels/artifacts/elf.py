@@ -52,7 +52,7 @@ Span = tuple[int, int]
 def code_hash(vmlinux: Readable, modules: Iterable[Readable], release: str) -> str:
     """64 hex digits, equal for kernels (with modules) that differ in nothing but release and notes.
 
-    Raises ArtifactCorrupt when a file is no ELF file.
+    Raises ArtifactCorrupt when a file is not an ELF file.
     """
     digest = hashlib.sha256(b"vmlinux\n")
     names = _name_spans(vmlinux)
@@ -88,7 +88,7 @@ def read_release(vmlinux: Readable) -> str:
 def read_build_id(vmlinux: Readable) -> str:
     """The linker's build id in hex, as the running kernel tells it in /sys/kernel/notes; "" if there is none.
 
-    Raises ArtifactCorrupt when the file is no ELF file.
+    Raises ArtifactCorrupt when the file is not an ELF file.
     """
     notes = _sections(vmlinux, lambda section: section.kind == NOTE)
     return next(filter(None, (build_id_in(data) for _, _, data in notes)), "")

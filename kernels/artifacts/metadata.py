@@ -67,7 +67,7 @@ def is_signed(data: bytes) -> bool:
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):
-        return True  # it is none at all, which whoever reads it says
+        return True  # not a signature at all; the reader reports that
     return not isinstance(said, dict) or said.get("format") != 1
 
 
@@ -83,7 +83,7 @@ def read_record(data: bytes, key: str, seal: Seal) -> ArtifactRecord:
         if said["format"] != _FORMAT or signature is None:
             raise ValueError("it is not signed")
         if not all(isinstance(signature[field.name], str) for field in fields(Signature)):
-            raise ValueError("its signature is none")
+            raise ValueError("its signature is malformed")
         seal.check(_message(said), Signature(signature["key"], signature["value"]))
         if said["key"] != key:
             raise ValueError(f"it was signed for artifact {str(said['key'])[:12]!a}")

@@ -46,7 +46,7 @@ class Seal:
     """The signing key in a folder, and whose signatures count.
 
     known: what the lab says of another machine's public key: True for one of its own, False for one that was revoked,
-    None for one it has never heard of. A machine trusts its own key for as long as it has it, and without a lab no other.
+    None for an unknown key. A machine trusts its own key for as long as it has it, and without a lab no other.
     """
 
     def __init__(self, folder: Path, known: Callable[[str], bool | None] = lambda public: None) -> None:
@@ -65,7 +65,7 @@ class Seal:
     def check(self, message: bytes, signature: Signature) -> None:
         """Return if a machine that counts signed the message. Raises ValueError with the reason."""
         if not _PUBLIC.fullmatch(signature.key) or not _SIGNATURE.fullmatch(signature.value):
-            raise ValueError("its signature is none")
+            raise ValueError("its signature is malformed")
         try:
             public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.key))
             public.verify(bytes.fromhex(signature.value), message)

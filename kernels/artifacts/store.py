@@ -147,7 +147,7 @@ class ArtifactStore:
         It must be on the same file system. If the key is there already, that artifact stays. Raises HostUnfit.
         """
         if not _KEY.fullmatch(key):
-            raise ArtifactRefused(f'"{key[:80]}" is no artifact key')
+            raise ArtifactRefused(f'"{key[:80]}" is not an artifact key')
         self.root.mkdir(parents=True, exist_ok=True)
         names = [path for path in sorted(directory.rglob("*")) if path.is_file()]
         files = {str(path.relative_to(directory)): (_size(path), sha256_of(path)) for path in names}
@@ -158,7 +158,7 @@ class ArtifactStore:
     def adopt(self, key: str, directory: Path) -> Artifact:
         """Move a directory that holds a whole artifact in under the key, at once; one that is there already stays."""
         if not _KEY.fullmatch(key):
-            raise ArtifactRefused(f'"{key[:80]}" is no artifact key')
+            raise ArtifactRefused(f'"{key[:80]}" is not an artifact key')
         self.root.mkdir(parents=True, exist_ok=True)
         sync_directory(directory)
         try:

@@ -160,7 +160,7 @@ class Btf:
         raise BtfDamaged("names of names without an end")
 
     def _members(self, one: _Type) -> Iterator[tuple[str, int, int, int]]:
-        """Yield each member's name, type, offset and size in bits; the size is 0 for what is no bit field."""
+        """Yield each member's name, type, offset and size in bits; the size is 0 for what is not a bit field."""
         for place in range(one.vlen):
             try:
                 name, number, offset = _MEMBER.unpack_from(self._types, one.at + place * _MEMBER.size)

@@ -67,7 +67,7 @@ def refuse_lacks(
         )
     if lack == "life":
         raise BuildInterrupted(
-            f"the sandbox of {what} was killed from outside, and not for its memory: nothing is known of the kernel{see}",
+            f"the sandbox of {what} was killed from outside, and not for its memory: this says nothing about the kernel{see}",
             log=log,
             detail=tail,
         )

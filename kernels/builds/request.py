@@ -65,7 +65,7 @@ def check_modules(modules: tuple[ModuleSource, ...]) -> None:
             )
         for file in module.files:
             if not _FILE.fullmatch(file):
-                raise ConfigRejected(f'external module "{module.name}": "{file}" is no plain file name')
+                raise ConfigRejected(f'external module "{module.name}": "{file}" is not a plain file name')
 
 
 def artifact_key(request: BuildRequest, config: str, base_config: str, *, front: bool = False) -> str:
@@ -90,7 +90,7 @@ def layer_key(request: BuildRequest, base_config: str, *, front: bool = False) -
 
 
 def local_version(key: str) -> str:
-    """The end of the release, of the same length in every build, so that equal code can be told."""
+    """The end of the release, of the same length in every build, so that equal code can be recognised."""
     return f"-k{key[:RELEASE_DIGITS]}"
 
 

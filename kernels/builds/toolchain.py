@@ -45,7 +45,7 @@ def detect_toolchain(cc: str = "gcc") -> Toolchain:
     Raises HostUnfit.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", cc):
-        raise HostUnfit(f'compiler "{cc}" is no program name; give one such as "gcc" or "gcc-12"')
+        raise HostUnfit(f'compiler "{cc}" is not a program name; give one such as "gcc" or "gcc-12"')
     versions = {"cc": _version(cc, "gcc")}
     versions |= {name: _version(name, package) for name, package in _PROGRAMS.items()}
     versions |= {name: _version(name, name) for name in _OPTIONAL if shutil.which(name, path="/usr/bin")}

@@ -68,14 +68,14 @@ def fragment_names() -> tuple[str, ...]:
 def load_fragment(name: str) -> Fragment:
     """Read one of our own fragments by name, such as "guest". Raises ConfigRejected."""
     if name not in fragment_names():
-        raise ConfigRejected(f'no config fragment is called "{name}". {suggest(name, fragment_names())}')
+        raise ConfigRejected(f'there is no config fragment "{name}". {suggest(name, fragment_names())}')
     return Fragment(name, (_FRAGMENTS / f"{name}.config").read_text())
 
 
 def make_target(request: ConfigRequest) -> str:
     """The make target that writes the request's base. Raises ConfigRejected."""
     if request.base not in BASES:
-        raise ConfigRejected(f'no config base is called "{request.base}". {suggest(request.base, BASES)}')
+        raise ConfigRejected(f'there is no config base "{request.base}". {suggest(request.base, BASES)}')
     return BASES[request.base]
 
 
@@ -93,7 +93,7 @@ def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
             found.append(_assignment(match, fragment.name, number))
         elif line and not line.startswith("#"):
             raise ConfigRejected(
-                f'config fragment "{fragment.name}" line {number}: "{line[:80]}" is no assignment; '
+                f'config fragment "{fragment.name}" line {number}: "{line[:80]}" is not an assignment; '
                 "write CONFIG_NAME=y, =m, =n, a number or a quoted string"
             )
     return tuple(found)

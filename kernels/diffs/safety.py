@@ -29,7 +29,7 @@ _GITS_OWN = {".gitattributes", ".gitmodules"}
 
 
 def check_size(data: bytes) -> None:
-    """Refuse what is too large to look at, or is no text. Raises PatchRejected."""
+    """Refuse what is too large to look at, or is not text. Raises PatchRejected."""
     if len(data) > MAX_INPUT_BYTES:
         raise PatchRejected(
             f"{len(data)} bytes are more than the {MAX_INPUT_BYTES} a submission may have; name a git range instead"

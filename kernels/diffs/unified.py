@@ -213,7 +213,7 @@ def ends_well(body: Sequence[str]) -> bool:
 
 
 def parse_hunk_header(line: str) -> tuple[int, int, int, int, str] | None:
-    """Old start and count, new start and count, and the section's name; None if this is no hunk header."""
+    """Old start and count, new start and count, and the section's name; None if this is not a hunk header."""
     match = HUNK_HEADER.fullmatch(line)
     if match is None:
         return None

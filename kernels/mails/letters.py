@@ -81,7 +81,7 @@ class Letter:
 
 
 def read_letters(data: bytes) -> tuple[Letter, ...]:
-    """Return all mails of an mbox or of one bare mail, in their order; none if this is no mail.
+    """Return all mails of an mbox or of one bare mail, in their order; none if this is not a mail.
 
     Raises MailUnreadable, naming the mail by its number.
     """
@@ -89,7 +89,7 @@ def read_letters(data: bytes) -> tuple[Letter, ...]:
 
 
 def diff_text(data: bytes) -> str:
-    """Return a file that is no mail as a string, with LF as line ends and without a byte-order mark."""
+    """Return a file that is not a mail as a string, with LF as line ends and without a byte-order mark."""
     return unix_lines(data.removeprefix(BOM)).decode("utf-8", "surrogateescape")
 
 

@@ -39,7 +39,7 @@ def message_id(text: str) -> str:
     given = re.sub(r"^(?:message-)?id:\s*", "", given, flags=re.IGNORECASE).strip("<> ")
     if not _ID.fullmatch(given):
         raise PatchRejected(
-            "this is no message-id; give what stands in the mail's Message-ID, or its address on lore.kernel.org"
+            "this is not a message-id; give the mail's Message-ID, or its address on lore.kernel.org"
         )
     return given
 
@@ -105,7 +105,7 @@ def _run(place: Path, command: list[str], deadline_s: float) -> subprocess.Compl
 def _explain(asked: str, archive: str, said: str) -> None:
     if _UNREACHABLE.search(said) and not re.search(r"\b404\b", said):
         raise SourceUnreachable(
-            f"this site cannot reach {archive.split('/')[2]}; run b4 am {asked} yourself and upload what it writes",
+            f"this site cannot reach {archive.split('/')[2]}; run b4 am {asked} yourself and upload its output",
             said,
         )
     if _NOTHING.search(said):

@@ -19,7 +19,7 @@ _HEADERS = re.compile(b"^" + _HEADER_LINE.pattern, re.MULTILINE)
 
 
 def cut_mbox(data: bytes) -> tuple[bytes, ...]:
-    """Return the mails of an mbox or one bare mail, each without its From line; none if this is no mail.
+    """Return the mails of an mbox or one bare mail, each without its From line; none if this is not a mail.
 
     A byte-order mark, which editors of some systems put before a file, is passed over.
     """

@@ -25,7 +25,7 @@ _BLANK_LINE = re.compile(rb"(?:\A|\n)\r?\n")
 _CHARSET = re.compile(rb"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 # Text in these is ASCII to the eye: UTF-8 would accept it, and show its escapes.
 _STATEFUL = re.compile(r"iso2022|utf7|hz")
-# Codecs that decode what is no text, or take quadratic time for it.
+# Codecs that decode what is not text, or take quadratic time for it.
 _NO_CHARSETS = {
     "idna",
     "punycode",

@@ -72,7 +72,7 @@ def _drop_copies(lineup: Lineup[Diff]) -> None:
     kept: list[tuple[Letter, Sequence[Diff]]] = []
     for letter, files in lineup.patches:
         if any(other.title == letter.title and tuple(seen) == tuple(files) for other, seen in kept):
-            lineup.notes.append(f"{_named(letter)} is there twice and counts once")
+            lineup.notes.append(f"{_named(letter)} appears twice and counts once")
         else:
             kept.append((letter, files))
     lineup.patches = kept

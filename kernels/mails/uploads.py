@@ -131,15 +131,15 @@ def _members(name: str, archive: tarfile.TarFile) -> tuple[Upload, ...]:
 
 
 def _check_member(name: str, member: tarfile.TarInfo) -> None:
-    """Refuse what is no plain patch file: links, devices, holes, and names that lead elsewhere."""
+    """Refuse what is not a plain patch file: links, devices, holes, and names that lead elsewhere."""
     where = _shown(f"{name}, {member.name}")
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-        raise PatchRejected("only plain files are taken, no links and no devices", file=where)
+        raise PatchRejected("only plain files are accepted, no links and no devices", file=where)
     parts = member.name.removeprefix("./").split("/")
     if len(parts) > 2 or any(part in ("", ".", "..") for part in parts):
         raise PatchRejected("its name is a path; put the patches side by side, in one folder", file=where)
     if not parts[-1].lower().endswith(SUFFIXES):
-        raise PatchRejected(f"only files named {', '.join(SUFFIXES)} are taken; leave it out", file=where)
+        raise PatchRejected(f"only files named {', '.join(SUFFIXES)} are accepted; leave it out", file=where)
 
 
 def _as_mbox(file: Upload) -> bytes:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Patches and series: from what git format-patch wrote, a plain diff, or a range of commits.
 
-Everything that leaves this module has been checked by kernels.diffs.safety; a patch's `diff` is rendered anew from what was
+Everything that leaves this module has been checked by kernels.diffs.safety; a patch's `diff` is rendered again from what was
 parsed, so it holds nothing that was not looked at.
 """
 
@@ -82,7 +82,7 @@ def read_series(data: bytes, *, partial: bool = False) -> Series:
 
 
 def _no_mail(data: bytes) -> Letter:
-    """Return what is no mail as one: the commit that `git show` printed, else a bare diff."""
+    """Return what is not a mail as one: the commit that `git show` printed, else a bare diff."""
     return read_shown_commit(data) or Letter(Title(""), "", "", "", "", diff_text(data))
 
 
@@ -154,7 +154,7 @@ def read_range(tree: SourceTree, base: str, tip: str) -> Series:
         )
     if count > MAX_PATCHES:
         raise PatchRejected(
-            f"{base}..{tip} has {count} commits, a series may have {MAX_PATCHES}; name a shorter range"
+            f"{base}..{tip} has {count} commits, at most {MAX_PATCHES} are allowed; name a shorter range"
         )
     merges = (
         run_git(tree.repository, "rev-list", "--merges", "--abbrev-commit", "-1", f"{start}..{end}")

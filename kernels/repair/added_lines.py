@@ -2,7 +2,7 @@
 """Repair the blanks of added lines, which no base has: at the line's start, and runs of blanks inside it.
 
 If the diff's changed lines still have tabs or runs of blanks, they were spared and stay as they are (tabs that became
-eight spaces become tabs again). If every run has become a single blank, C is laid out anew by kernels.repair.indentation; that a
+eight spaces become tabs again). If every run has become a single blank, C is laid out again by kernels.repair.indentation; that a
 line has no blank at all behind its `+` then says that it begins in column 0. A line that stands in the base with other
 blanks takes the base's blanks inside the line.
 """
@@ -44,7 +44,7 @@ class AddedLines:
         """For the report: how many lines were laid out, if any."""
         if not self._indented:
             return ""
-        return f", {self._indented} added line{'s' if self._indented > 1 else ''} indented anew"
+        return f", {self._indented} added line{'s' if self._indented > 1 else ''} indented again"
 
     def skip_to(self, at: int) -> None:
         """Pass over the base's lines up to this one, which no hunk touches."""

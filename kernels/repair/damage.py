@@ -66,7 +66,7 @@ class DamagedFile:
 
 
 def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
-    """The diffs of a text: more than one if they change the same places, so that one of them is to be chosen.
+    """The diffs of a text: more than one if they change the same places, so that one of them must be chosen.
 
     Raises PatchRejected where a diff is binary or its headers contradict each other.
     """
@@ -135,7 +135,7 @@ def _unquoted(lines: list[str]) -> list[str]:
             for line in lines
         ):
             break
-        # a comment between quoted lines is no part of the diff
+        # a comment between quoted lines is not part of the diff
         lines = [line[1:].removeprefix(" ") for line in lines if line.startswith(">")]
     return lines
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mend one file's damaged diff: each hunk at its one place, with the base's own bytes and added lines indented anew.
+"""Mend one file's damaged diff: each hunk at its one place, with the base's own bytes and added lines indented again.
 
 Which place a hunk has, in this order: the only one in the file; the only one between the neighbours that are sure; the
 only one in the function that its header names; and, among several of those, the one that is as far from its line number

@@ -21,7 +21,7 @@ class Overlay:
         self._files: dict[str, BaseText | None] = {}
 
     def read(self, path: str) -> BaseText:
-        """The file as it is now. Raises UnknownPath, PatchRejected if it is no text that a diff could hold."""
+        """The file as it is now. Raises UnknownPath, PatchRejected if it is not text that a diff could hold."""
         if path not in self._files:
             self._files[path] = _to_text(path, self._read_base(path))
         text = self._files[path]
@@ -89,6 +89,6 @@ def _nearest(base: BaseText, hunk: Hunk, old: Sequence[str], shift: int) -> int 
 
 def _to_text(path: str, data: bytes) -> BaseText:
     if len(data) > MAX_BASE_BYTES or b"\0" in data:
-        raise PatchRejected("the tree has a file here that is no text; leave it out", file=path)
+        raise PatchRejected("the tree has a file here that is not text; leave it out", file=path)
     text = data.decode("utf-8", "surrogateescape")
     return BaseText(text.removesuffix("\n").split("\n") if text else [])

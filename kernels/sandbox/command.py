@@ -101,7 +101,7 @@ class Limits:
     seconds: of wall time. cpu_seconds: of CPU time, of all its processes together.
     memory: address space of each process. total_memory: of all together, where control groups allow.
     disk, files: how much all that it writes may take, see quota.py.
-    reserve, reserve_files: free disk space, and free inodes, at which the command is stopped whoever took the rest.
+    reserve, reserve_files: free disk space, and free inodes, at which the command is stopped, no matter which process used the rest.
     """
 
     seconds: float = 3600.0

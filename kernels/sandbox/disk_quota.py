@@ -51,7 +51,7 @@ class Quota:
         self._next, self._spent = time.monotonic() + _EVERY_S, 0.0
 
     def exceeded(self) -> bool:
-        """Return whether the folders hold too much; looks, and goes on with a count for a quarter of a second."""
+        """Return whether the folders hold too much; check, and continue a count for a quarter of a second."""
         if self._counting is None and self._due():
             self._free, self._spent = free_room(self._folders[0]), 0.0
             self._counting = self._count()
@@ -81,7 +81,7 @@ class Quota:
         return self._counted.size > self.most.size or self._counted.files > self.most.files
 
     def _count(self) -> Iterator[None]:
-        """Count anew, a folder at each step. A folder that cannot be looked into counts as too much: it hides what is in it."""
+        """Count again, a folder at each step. A folder that cannot be looked into counts as too much: it hides what is in it."""
         size = files = 0
         for top in self._folders:
             root = os.open(top, _FLAGS)

@@ -99,7 +99,7 @@ def _make(limit: int, root: Path) -> Path | None:
         group = parent / f"{_ours()}.{os.getpid()}.{next(_numbers)}"
         with contextlib.suppress(OSError):
             group.mkdir()
-            # Not there: the directory is no control group, or its parent hands down no memory limits.
+            # Not there: the directory is not a control group, or its parent hands down no memory limits.
             if (group / file).exists():
                 (group / file).write_text(str(limit))
                 return group

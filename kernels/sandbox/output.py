@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
-# A longer line is cut into several: nobody reads it, and it must not fill the memory.
+# A longer line is cut into several: it must not fill the memory.
 MAX_LINE = 4096
 _CHUNK = 65536
 # Control characters would act on the terminal or the page that shows the log.

@@ -107,7 +107,7 @@ def _open(path: Path, stack: contextlib.ExitStack) -> int:
         raise ReaderUnavailable(f"{path.name} cannot be read: {exc.strerror}") from exc
     stack.callback(os.close, number)
     if not stat.S_ISREG(os.fstat(number).st_mode):
-        raise ReaderUnavailable(f"{path.name} is no regular file, and is not read")
+        raise ReaderUnavailable(f"{path.name} is not a regular file, and is not read")
     return number
 
 

@@ -101,6 +101,6 @@ _ATTACKS: Mapping[str, Callable[[Sequence[Readable]], Any]] = {
     "exit": _exit,
     "crash": lambda files: ctypes.string_at(0),
     "recurse": _overflow,
-    "answer what is no JSON": lambda files: {1, 2},
+    "answer what is not JSON": lambda files: {1, 2},
     "answer something deep": _nest,
 }

@@ -4,7 +4,7 @@
 import os
 from pathlib import Path
 
-# As the test run began: single tests set it anew.
+# As the test run began: single tests set it again.
 _ROOT = Path(os.environ["KPERFLAB_HOME"])
 
 

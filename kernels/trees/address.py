@@ -2,7 +2,7 @@
 """Addresses of git repositories: the only type that functions which talk to a repository accept.
 
 An address holds what git is given, the one protocol that git may speak, and the settings that keep it at the place that was checked.
-Whoever submits names the place, and the lab's machine fetches from it: it must not be a way to talk to what only that machine can
+The submitter names the address, and the lab's machine fetches from it: it must not be a way to talk to what only that machine can
 reach. The name is looked up here, and git goes where this look-up led instead of asking again.
 """
 
@@ -86,7 +86,7 @@ def own_address(location: str) -> Address:
     if location and "\0" not in location and not location.startswith("-") and directory.is_dir():
         return Address(location, str(directory.resolve()), "file")
     raise UnknownTree(
-        f'"{hide_password(location)}" is no git repository: give a URL (https, ssh, git, http) or a directory'
+        f'"{hide_password(location)}" is not a git repository: give a URL (https, ssh, git, http) or a directory'
     )
 
 
@@ -129,7 +129,7 @@ def _parse(location: str) -> tuple[SplitResult, str, int]:
         url = urlsplit(location)
         host, port = url.hostname or "", url.port or SCHEMES.get(url.scheme, 0)
     except ValueError as exc:
-        raise UnknownTree(f"this is no git address: {exc}") from exc
+        raise UnknownTree(f"this is not a git address: {exc}") from exc
     if url.scheme not in SCHEMES or len(location) > LONGEST:
         raise UnknownTree(f"give a git address that begins with {wanted}, of at most {LONGEST} characters")
     if url.username is not None or url.password is not None:

@@ -37,7 +37,7 @@ FIXED = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
-    "GIT_ALLOW_PROTOCOL": "",  # whoever fetches says which one
+    "GIT_ALLOW_PROTOCOL": "",  # the fetching function names one
 }
 # Flaws of real history that cannot lead anywhere: a mode written with a leading zero, which git reads as the mode without it, and
 # author lines that early or foreign tools wrote. An author, a mail address and a date are only ever shown as text.
@@ -134,7 +134,7 @@ def try_git(
     # With the signal ignored a write over the limit fails, and git says so instead of dying without a word.
     limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--core=0", *options, "--"] if options else []
     command = [*limited, *git_command(*arguments)]
-    # Only what waits for another host can go on for ever by itself; all else ends with its pipes.
+    # Only a command that waits for another host can run forever; all others end with their pipes.
     waits = bool((environment or {}).get("GIT_ALLOW_PROTOCOL"))
     with lifeline() if waits else nullcontext() as held:
         process = _start(held.guarded(command) if held else command, environment, held)

@@ -146,7 +146,7 @@ def _in_place(repository: Path, place: Path, *arguments: str, data: bytes = b"")
         f"--git-dir={repository}", *arguments, data=data, environment=environment, deadline_s=DEADLINE_S
     )
     said = done.stderr.decode(errors="replace").strip().splitlines()
-    return (said[-1][:300] if said else "git says no more") if done.returncode else ""
+    return (said[-1][:300] if said else "git gave no reason") if done.returncode else ""
 
 
 def _mark_shallow(repository: Path, commit: str) -> None:
@@ -169,6 +169,6 @@ def tree_from_bundle(name: str, root: Path, file: Path, commit: str) -> None:
         if not (place / "HEAD").exists():
             make_bare(place)
             run_git(place, "config", "kperflab.default", commit)
-            # No archive of this machine: one that is imported later is read anew.
+            # No archive of this machine: one that is imported later is read again.
             run_git(place, "config", "kperflab.archive", "store")
         take_bundle(place, file, commit, "")

@@ -36,7 +36,7 @@ def logged(tree: SourceTree, commit: str) -> Logged:
 
 
 def line(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> tuple[Logged, ...]:
-    """The commits after `start` up to and with `end`, by first parent, the oldest first.
+    """Return the commits after `start` up to and including `end`, by first parent, the oldest first.
 
     Raises UnknownRevision unless `start` is before `end` on that line, GitFailed.
     """
@@ -53,7 +53,7 @@ def line(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> tuple[Lo
 
 
 def merges(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> int:
-    """Return the number of merges after `start`, up to and with `end`. Raises GitFailed."""
+    """Return the number of merges after `start`, up to and including `end`. Raises GitFailed."""
     span = f"{start.commit}..{end.commit}"
     return int(run_git(tree.repository, "rev-list", "--count", "--merges", span, "--"))
 

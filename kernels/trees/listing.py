@@ -42,12 +42,12 @@ def check_tree(repository: Path, tree_id: str) -> None:
             )
         if size > MAX_FILE_BYTES:
             raise TreeUnreadable(
-                f'"{shown(path)}" is larger than {MAX_FILE_BYTES >> 20} MiB: this is no kernel tree'
+                f'"{shown(path)}" is larger than {MAX_FILE_BYTES >> 20} MiB: this is not a kernel tree'
             )
         total += size
         if total > MAX_BYTES:
             raise TreeUnreadable(
-                f"the tree's files are more than {MAX_BYTES >> 30} GiB: this is no kernel tree"
+                f"the tree's files are more than {MAX_BYTES >> 30} GiB: this is not a kernel tree"
             )
 
 
@@ -78,4 +78,4 @@ def _entry(line: str) -> tuple[str, int, str]:
 
 
 def _too_many() -> TreeUnreadable:
-    return TreeUnreadable(f"the tree holds more than {MAX_FILES:,} files: this is no kernel tree")
+    return TreeUnreadable(f"the tree holds more than {MAX_FILES:,} files: this is not a kernel tree")

@@ -48,7 +48,7 @@ _BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(?:/|$)|[
 # git's own counts of a fetch, with the words for people. What the other side counts is led by "remote: ".
 _STAGES = {b"Receiving objects": "receiving objects", b"Resolving deltas": "resolving deltas"}
 _COUNT = re.compile(rb"(?:^|[\r\n])(Receiving objects|Resolving deltas): +(\d{1,3})% ")
-# What a fetch says that is no complaint: counts, where it fetches from, and the branches that it moves.
+# What a fetch says that is not a complaint: counts, where it fetches from, and the branches that it moves.
 _NO_COMPLAINT = re.compile(
     r"(?:remote: )?(?:[A-Z][a-z]+ [a-z ]+: +\d+%|Enumerating |Counting |Total )|From | [ *+=t-] .* -> "
 )
@@ -147,7 +147,7 @@ def fetch(
     """Bring branches and tags of a bare repository up to date with another, and return what that has.
 
     A tag that is here is never moved: on_note is called with those that the other side has moved. Each object is checked
-    as it comes in. Raises TreeTooLarge, TreeUnreadable, DiskFull, and what `ask` does; then no branch is moved.
+    on receipt. Raises TreeTooLarge, TreeUnreadable, DiskFull, and what `ask` does; then no branch is moved.
     """
     ends = time.monotonic() + limits.seconds
     listed = list_refs(address, limits)

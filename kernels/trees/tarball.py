@@ -62,7 +62,7 @@ class _Member(tarfile.TarInfo):
         most = MAX_HEADER_BYTES if self.type in _EXTENDED else MAX_BYTES
         if not 0 <= self.size <= most:
             raise TreeUnreadable(
-                f"the archive has a header that names {self.size} bytes, at most {most} are read: this is no kernel tree"
+                f"the archive has a header that names {self.size} bytes, at most {most} are read: this is not a kernel tree"
             )
         if self.type == tarfile.GNUTYPE_SPARSE:
             raise _holes()
@@ -221,7 +221,7 @@ def _send_blobs(stream: BinaryIO, pipe: IO[bytes], tick: Callable[[], None]) -> 
                     due = now + PROGRESS_EVERY_S
             _check_end(watched, tar.offset)
     except (tarfile.TarError, ValueError, OverflowError, EOFError, IndexError, RecursionError) as exc:
-        raise TreeUnreadable(f"the archive is no whole tar file: {exc}") from exc
+        raise TreeUnreadable(f"the archive is not a whole tar file: {exc}") from exc
     if not contents.entries:
         raise TreeUnreadable("the archive holds no files")
     return contents
@@ -241,7 +241,7 @@ def _send_member(tar: tarfile.TarFile, member: tarfile.TarInfo, contents: _Conte
     path = _checked_path(member.name)
     contents.places.add(path)
     if len(contents.entries) >= MAX_FILES:
-        raise TreeUnreadable(f"the archive holds more than {MAX_FILES:,} files: this is no kernel tree")
+        raise TreeUnreadable(f"the archive holds more than {MAX_FILES:,} files: this is not a kernel tree")
     if member.islnk():
         target = _checked_path(member.linkname)
         if target not in contents.entries:
@@ -261,7 +261,7 @@ def _send_member(tar: tarfile.TarFile, member: tarfile.TarInfo, contents: _Conte
     mark = len(contents.entries) + 1
     contents.total += len(data)
     if contents.total > MAX_BYTES:
-        raise TreeUnreadable(f"the archive holds more than {MAX_BYTES >> 30} GiB: this is no kernel tree")
+        raise TreeUnreadable(f"the archive holds more than {MAX_BYTES >> 30} GiB: this is not a kernel tree")
     contents.entries[path] = (mode, mark)
     if path.split("/")[-1] == "Makefile" and path.count("/") <= 1:
         contents.makefiles[path] = data[:MAKEFILE_BYTES]
@@ -271,7 +271,7 @@ def _send_member(tar: tarfile.TarFile, member: tarfile.TarInfo, contents: _Conte
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     if member.size > MAX_FILE_BYTES:
         raise TreeUnreadable(
-            f"{shown(member.name)} is larger than {MAX_FILE_BYTES >> 20} MiB: this is no kernel tree"
+            f"{shown(member.name)} is larger than {MAX_FILE_BYTES >> 20} MiB: this is not a kernel tree"
         )
     return cast(IO[bytes], tar.extractfile(member)).read()
 
@@ -309,7 +309,7 @@ def _version(makefile: bytes) -> str:
     numbers = [found.get(key, "") for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
     if not all(number.isdigit() for number in numbers):
         raise TreeUnreadable(
-            "the archive is no kernel source: its top Makefile names no VERSION, PATCHLEVEL and SUBLEVEL"
+            "the archive is not a kernel source: its top Makefile names no VERSION, PATCHLEVEL and SUBLEVEL"
         )
     tag = f"v{'.'.join(numbers)}{found.get('EXTRAVERSION', '')}"
     if len(tag) > LONGEST_TAG or ".." in tag or tag.endswith((".", ".lock")):

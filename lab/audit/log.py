@@ -21,7 +21,7 @@ MOST_ROWS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as the audit log keeps it. rule: why it was refused, "" where it was carried out."""
+    """One request as the audit log keeps it. rule: why it was refused, "" if it was carried out."""
 
     person: User | None
     address: str
@@ -33,9 +33,9 @@ class Request:
 
 
 def note_request(request: Request) -> None:
-    """Add a request to the log; equal ones of a minute are one row that counts them.
+    """Add a request to the log; equal requests within one minute share a row that counts them.
 
-    A refused request of a stranger is kept without its path: whoever asks for many paths fills one row.
+    A refused request of a stranger is stored without its path: a client that requests many paths fills one row.
     """
     known = request.person is not None
     row = {

@@ -28,7 +28,7 @@ def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
     Raises NotAllowed, UnknownRow, and FieldRefused for "bisect" where there is nothing to search.
     """
     if not may(by, "submit"):
-        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators start bisections")
+        raise NotAllowed(f"{by.username} is a {by.role}: only submitters and operators can start bisections")
     page = trend_page(trend)
     step = next((one for one in page.steps if one.bad.commit == commit), None)
     if step is None:
@@ -72,7 +72,7 @@ def why_not_searched(step: StepView) -> str:
     if step.pending:
         return f"the step is pending: {step.why}"
     if step.unlisted:
-        return f"{step.unlisted} commits of the range are not known here; run labctl bisect --trend"
+        return f"{step.unlisted} commits of the range are not known to this lab; run labctl bisect --trend"
     if len(step.suspects) < 2:
         return "one commit is in the range, so there is nothing to search"
     return ""
@@ -122,7 +122,7 @@ def _submit(step: BisectionStep, home: Path) -> str:
         settle_step(step.pk, refused(exc))
         return f"{what}: {exc}"
     except LabError as exc:
-        # Tried again at the next turn.
+        # Retried at the next turn.
         return f"{what} waits: {exc}"
     attach(step.pk, queued.pk)
     return f"{what}: experiment {queued.pk} queued"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Judge the revision that a bisection's step compared, from its experiment.
 
-The verdict looked for is bad; the opposite and unchanged are good. Inconclusive is repeated with twice the boots,
+A revision with the verdict searched for is bad; with the opposite or unchanged it is good. Inconclusive is repeated with twice the boots,
 up to a bound, then ambiguous. A kernel that did not build, boot or survive is skipped: it says nothing about the
-metric. What the lab is to blame for is a fault: it says nothing at all.
+metric. A fault of the lab says nothing at all.
 """
 
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ class Conclusion:
 
 
 def more_boots(step: BisectionStep) -> int:
-    """Twice as many as a step that could not tell; 0 stood for as many as stopping early takes."""
+    """Return twice the boots of an inconclusive step; 0 means as many as early stopping takes."""
     return 2 * (step.boots or LOOKS[-1])
 
 
 def conclude(step: BisectionStep) -> Conclusion:
-    """Read a step's experiment, which is over."""
+    """Judge a step by its finished experiment."""
     experiment = step.experiment
     if experiment is None:
         return Conclusion(Outcome.FAULT, "its experiment is gone")

@@ -43,7 +43,7 @@ class BisectionLine:
             return f"found {row.suspects[0][:10]}"
         if row.answer == Bisection.Answer.RANGE:
             return f"one of {len(row.suspects)} commits"
-        return "no step there" if row.answer == Bisection.Answer.NO_STEP else "cannot be told"
+        return "no step there" if row.answer == Bisection.Answer.NO_STEP else "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ with `good..mid` as its one switch, so its verdict is made as every other is.
     start_bisection → take_step → (submit step_spec, attach) → work → conclude_step → take_step → …
 
 Everything is in the tables before it is worked on, so the same command goes on after a kill at any place. A fault of
-the lab says nothing about a revision: it is tried again, and the bisection fails after MOST_FAULTS of them.
+the lab says nothing about a revision: it is retried, and the bisection fails after MOST_FAULTS of them.
 lab/bisections/outcome.py says what an experiment means; docs/trends.md tells it all in prose.
 """
 

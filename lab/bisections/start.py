@@ -130,12 +130,12 @@ def _line(tree: SourceTree, asked: BisectionRequest) -> tuple[Logged, ...]:
     commits = line(tree, good, bad)
     if found := merges(tree, good, bad):
         raise SubmissionRejected(
-            f"{asked.good}..{asked.bad} holds {found} merges, which are no patches: bisect one branch of them"
+            f"{asked.good}..{asked.bad} contains {found} merges, which are not patches: bisect one of the merged branches"
         )
     if len(commits) > MAX_PATCHES:
         raise SubmissionRejected(
-            f"{asked.good}..{asked.bad} has {len(commits)} commits, a series may have {MAX_PATCHES}: "
-            f"narrow it first, with labctl trend --every {len(commits) // 10}"
+            f"{asked.good}..{asked.bad} has {len(commits)} commits, at most {MAX_PATCHES} are allowed: "
+            f"narrow the range first, with labctl trend --every {len(commits) // 10}"
         )
     return (logged(tree, good.commit), *commits)
 

@@ -2,10 +2,10 @@
 """Choose the next revision to compare, and conclude from the answers. Pure.
 
 Revisions are numbered from 0, the good one, to `last`, the bad one. Each answer compares one of them with 0: bad (it
-shows the step), good (it does not), or untold (it does not build or boot, or boots do not tell). The last one comes
-first: a step that is not there is not looked for. Then, between the latest good and the earliest bad one, the middle
-of the longest stretch without an answer: simply the middle while all can be told, and otherwise far from those that
-cannot be, which come in stretches too.
+shows the step), good (it does not), or untold (it does not build or boot, or its boots are inconclusive). The last one comes
+first: if it does not show the step, there is nothing to search for. Then, between the latest good and the earliest bad one, the middle
+of the longest stretch without an answer: the plain middle while all have answers, and otherwise far from those that
+have none, which come in stretches too.
 """
 
 from collections.abc import Mapping
@@ -31,14 +31,14 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class StepFound:
-    """The step came with a revision after `good`, up to and including `bad`; those between gave no clear answer."""
+    """The step begins with a revision after `good`, up to and including `bad`; those between gave no clear answer."""
 
     good: int
     bad: int
 
     @property
     def suspects(self) -> tuple[int, ...]:
-        """The revisions that may have brought the step; a single one if it is known."""
+        """The revisions that may have caused the step; a single one if it is known."""
         return tuple(range(self.good + 1, self.bad + 1))
 
 

@@ -57,7 +57,7 @@ class _Shifted:
 
 
 def compare_experiment(experiment_id: int) -> int:
-    """Compute all comparisons anew and store them; returns how many. Doing it twice changes nothing."""
+    """Compute all comparisons again and store them; returns how many. Doing it twice changes nothing."""
     experiment = Experiment.objects.get(pk=experiment_id)
     variants = list(experiment.variants.filter(state=VariantState.READY))
     shifted: list[_Shifted] = []

@@ -59,7 +59,9 @@ def pair_page(first_id: int, second_id: int) -> PairPage:
     obstacles = _obstacles(first, second)
     both = [key for key in ours if key in theirs]
     if not obstacles and not both:
-        obstacles = ("They share no case: a case is the same with equal workload, preset and parameters.",)
+        obstacles = (
+            "They share no case. Two cases are the same if workload, preset and parameters are equal.",
+        )
     cases = () if obstacles else tuple((_title(ours[key]), _rows(ours[key], theirs[key])) for key in both)
     unmatched = [
         _title(case)
@@ -89,7 +91,7 @@ def _obstacles(first: PairSide, second: PairSide) -> tuple[str, ...]:
     if first.row.clock != second.row.clock:
         found.append(f"They count different clocks: {first.row.clock} and {second.row.clock}.")
     if first.machine != second.machine:
-        names = " and ".join(side.machine or "one that is not recorded" for side in (first, second))
+        names = " and ".join(side.machine or "one that was not recorded" for side in (first, second))
         found.append(f"They ran on different machine models: {names}.")
     return tuple(found)
 

@@ -115,7 +115,9 @@ def comparison_of(on: Regression) -> tuple[int, int]:
     found = Comparison.objects.filter(case=on.case_id, variant=on.variant_id, metric=on.metric)
     row = found.values_list("experiment", "pk").first()
     if row is None:
-        raise UnknownRow(f"nothing is compared as {on.metric} of case {on.case_id}, variant {on.variant_id}")
+        raise UnknownRow(
+            f"there is no comparison of {on.metric} for case {on.case_id}, variant {on.variant_id}"
+        )
     return row
 
 

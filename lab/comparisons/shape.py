@@ -2,7 +2,7 @@
 """The shape of a comparison as plain data: what `compare --format json` prints and what the API answers.
 
 It is a contract: fields may be added, none changes its meaning or goes without `format` growing. Writers of other
-forms take this shape and nothing else, so that whoever got it over HTTP can write them, too. docs/formats.md tells it
+forms take this shape and nothing else, so that a client that got it over HTTP can write them, too. docs/formats.md describes it
 to people. Ratios are a variant's over the base's: 0.47 is 53 % less. None where there is no such number.
 """
 

@@ -40,11 +40,11 @@ class Decision:
 def decide(*, by: User, on: Regression, decision: Decision, seen: int | None) -> Triage:
     """Write a decision down, above those before it. seen: the newest one the person knew of, None if none.
 
-    Raises NotAllowed, UnknownRow where nothing was compared or called, Outdated where somebody has decided since,
+    Raises NotAllowed, UnknownRow where there was nothing to compare or called, Outdated where somebody has decided since,
     FieldRefused for "state", "fixed_by" and "reason".
     """
     if not may(by, "submit"):
-        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators triage")
+        raise NotAllowed(f"{by.username} is a {by.role}: only submitters and operators can triage")
     kept = _checked(decision)
     with transaction.atomic():
         # Decisions on one case queue up at its row; SQLite has one writer anyway.
@@ -86,7 +86,9 @@ def _must_be_one(on: Regression) -> None:
     found = Comparison.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
     row = found.filter(variant__role=Role.CANDIDATE).first()
     if row is None:
-        raise UnknownRow(f"nothing is compared as {on.metric} of case {on.case_id}, variant {on.variant_id}")
+        raise UnknownRow(
+            f"there is no comparison of {on.metric} for case {on.case_id}, variant {on.variant_id}"
+        )
     if kind_of(row.verdict) != "regression":
         raise UnknownRow(f"there is no regression of {on.metric} here: its verdict is {row.verdict}")
 
@@ -111,6 +113,6 @@ def _checked(given: Decision) -> Decision:
 
 def _outdated(newest: Triage | None) -> str:
     if newest is None:
-        return "the decision this was made from is gone: look again"
+        return "the decision shown on the page is gone: reload the page"
     who = newest.author.username if newest.author else "somebody"
-    return f"{who} has made it {newest.state} in the meantime: look again before deciding"
+    return f"{who} has set it to {newest.state} in the meantime: reload the page before deciding"

@@ -63,9 +63,9 @@ def surroundings(experiment: Experiment, *, root: Path) -> Surroundings:
 
 
 def stored_artifact(build: Build | None, root: Path) -> Artifact | None:
-    """Return what a build made, None where neither this machine nor the store has it whole.
+    """Return the artifact of a build, None if neither this machine nor the store has all of it.
 
-    One that only the store has comes without its kernel: metadata, config, log and script.
+    An artifact that only the store has comes without its kernel: metadata, config, log and script.
     """
     return artifact_of(build.artifact_key, root) if build is not None and build.artifact_key else None
 

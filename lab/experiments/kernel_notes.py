@@ -11,7 +11,7 @@ from lab.models.states import Role
 
 
 def note_kernels(experiment_id: int) -> None:
-    """Write the notes of all variants that are built anew; doing it twice changes nothing."""
+    """Write the notes of all variants that are built again; doing it twice changes nothing."""
     experiment = Experiment.objects.get(pk=experiment_id)
     variants = list(experiment.variants.select_related("build"))
     base = next((one.build for one in variants if one.role == Role.BASE), None)
@@ -25,7 +25,7 @@ def note_kernels(experiment_id: int) -> None:
 
 
 def _same_code(variant: Variant, base: Build | None) -> str:
-    """Say so where a variant differs from the base in nothing that runs."""
+    """Note a variant whose running code does not differ from the base's."""
     own = variant.build
     if not (variant.switches and base and own and base.code_hash and own.code_hash == base.code_hash):
         return ""
@@ -40,6 +40,6 @@ def _reproduced(variant: Variant, wanted: dict[str, BuiltKernel]) -> str:
 
 
 def _wanted(spec: dict[str, Any]) -> dict[str, BuiltKernel]:
-    """By variant: the kernels that this experiment is to reproduce, if it is."""
+    """Return by variant the kernels that this experiment should reproduce, if it is a reproduction."""
     told = (spec.get("reproduces") or {}).get("kernels") or []
     return {one["variant"]: BuiltKernel(**one) for one in told}

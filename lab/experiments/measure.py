@@ -50,11 +50,12 @@ class MeasureSpec(Part):
         StrictInt | Literal["auto"],
         Field(
             title="Boots",
-            description="Of each variant and case; auto adds boots where the data cannot tell yet.",
+            description="Boots of each variant and case; auto adds boots while the result is inconclusive.",
         ),
     ] = DEFAULT_BOOTS["wall"]
     iterations: Annotated[
-        StrictInt, Field(ge=1, le=1000, title="Iterations", description="Of the workload in each boot.")
+        StrictInt,
+        Field(ge=1, le=1000, title="Iterations", description="Iterations of the workload in each boot."),
     ] = 5
     warmup: Annotated[
         StrictInt,
@@ -70,29 +71,31 @@ class MeasureSpec(Part):
     ] = False
     profile: Annotated[
         Profiling,
-        Field(title="Profile", description="In boots of their own, never timed."),
+        Field(title="Profile", description="In separate boots, which are never timed."),
         ChoiceWords({"yes": "sampled by perf", "exact": "exact (instruction clock)"}),
     ] = False
     # With one boot there is no telling whether two profiles differ or boots do; the base gets as many once more.
     profile_boots: Annotated[
         StrictInt,
         Field(
-            ge=1, le=MOST_PROFILE_BOOTS, title="Profiled boots", description="Of each variant, if profiled."
+            ge=1, le=MOST_PROFILE_BOOTS, title="Profiled boots", description="Profiled boots of each variant."
         ),
     ] = 3
     off_cpu: Annotated[
         StrictBool,
-        Field(title="Waits", description="Profiled boots also record where threads wait off the CPUs."),
+        Field(title="Waits", description="Profiled boots also record where threads wait off the CPU."),
     ] = False
     verify: Annotated[
         StrictBool,
         Field(
             title="Verify",
-            description="One more boot of each that checks that the test hit the claimed path, such as a cold cache. "
+            description="One more boot of each variant that checks that the test hit the claimed path, such as a cold cache. "
             "Never timed.",
         ),
     ] = False
-    seed: Annotated[StrictInt, Field(ge=0, lt=2**63, title="Seed", description="Of the order of boots.")] = 1
+    seed: Annotated[
+        StrictInt, Field(ge=0, lt=2**63, title="Seed", description="Seed of the random order of boots.")
+    ] = 1
 
     @model_validator(mode="before")
     @classmethod
@@ -115,7 +118,7 @@ class MeasureSpec(Part):
     def _only_noise_needs_more_boots(self) -> Self:
         if self.clock == "instructions" and self.boots == "auto":
             raise ValueError(
-                "boots: under the instruction clock boots agree to the last one; give a number, 2 do"
+                "boots: under the instruction clock boots agree exactly; give a number, 2 are enough"
             )
         return self
 

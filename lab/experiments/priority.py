@@ -26,7 +26,7 @@ def priority_asked(name: str, by: User | None) -> int:
     number = PRIORITIES[name]
     if number > PRIORITIES["normal"] and by is not None and not may(by, "operate"):
         raise SubmissionRejected(
-            f'priority: only operators may ask for "{name}"; leave it out, or ask one to raise it',
+            f'priority: only operators may ask for "{name}"; omit it, or ask an operator to raise it',
             place="priority",
         )
     return number
@@ -62,5 +62,5 @@ def set_priority(*, experiment_id: int, priority: str, by: User, scopes: Sequenc
     if not Experiment.objects.filter(pk=experiment_id, state__in=OPEN_EXPERIMENT).update(priority=number):
         row.refresh_from_db()
         raise Outdated(
-            f"experiment {experiment_id} is {row.state} already: its priority says nothing any more"
+            f"experiment {experiment_id} is {row.state} already: its priority has no effect any more"
         )

@@ -70,17 +70,19 @@ def told_difference(wanted: BuiltKernel, found: BuiltKernel) -> str:
 def _other(what: str, wanted: BuiltKernel, found: BuiltKernel) -> str:
     causes = []
     if wanted.tree_id != found.tree_id:
-        causes.append(f"other sources (tree {found.tree_id[:12]}, there {wanted.tree_id[:12]})")
+        causes.append(f"different sources (tree {found.tree_id[:12]}, originally {wanted.tree_id[:12]})")
     if _differ(wanted.toolchain_identity, found.toolchain_identity):
         same_names = wanted.toolchain == found.toolchain
-        tools = "of other flex, bison, bc, make or pahole" if same_names else found.toolchain
-        causes.append(f"other toolchain ({tools}{'' if same_names else f', there {wanted.toolchain}'})")
+        tools = "with a different flex, bison, bc, make or pahole" if same_names else found.toolchain
+        causes.append(
+            f"different toolchain ({tools}{'' if same_names else f', originally {wanted.toolchain}'})"
+        )
     if _differ(wanted.config, found.config):
-        causes.append(f"other config ({found.config[:12]}, there {wanted.config[:12]})")
+        causes.append(f"different config ({found.config[:12]}, originally {wanted.config[:12]})")
     if not causes and wanted.artifact == found.artifact:
         causes.append("from equal inputs: the build does not reproduce itself")
     elif not causes:
-        causes.append("sources, config and toolchain are the same: modules or the way of building are other")
+        causes.append("sources, config and toolchain are the same: modules or the build procedure differ")
     return f"{what}: {'; '.join(causes)}"
 
 

@@ -68,9 +68,7 @@ class _Switch(Part):
     @classmethod
     def _is_no_variant_of_ours(cls, name: str) -> str:
         if name in OWN_VARIANTS:
-            raise ValueError(
-                f'"{name}" is the name of a variant that every experiment may have; choose another'
-            )
+            raise ValueError(f'"{name}" is reserved for a variant; choose another name')
         return name
 
 
@@ -244,8 +242,8 @@ class ExperimentSpec(Part):
         for field, value in asked.items():
             if value:
                 raise ValueError(
-                    f"{field}: the contention clock records every access of its own boots, and takes no others; "
-                    f"leave {field} out, or take another clock"
+                    f"{field}: the contention clock records every access in separate boots, and allows no others; "
+                    f"leave {field} out, or choose another clock"
                 )
         return self
 

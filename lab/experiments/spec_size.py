@@ -85,7 +85,7 @@ def check_values(description: Any) -> None:
         elif isinstance(value, list | tuple):
             if len(value) > ITEMS:
                 raise SpecError(
-                    f"a list of the description has {len(value):,} items, at most {ITEMS:,} are taken"
+                    f"a list of the description has {len(value):,} items, at most {ITEMS:,} are allowed"
                 )
             waiting += [(part, depth + 1) for part in value]
         elif isinstance(value, int) and abs(value) >= 1 << 63:
@@ -96,7 +96,7 @@ def check_values(description: Any) -> None:
 
 def _check_fields(fields: Mapping[Any, Any]) -> None:
     if len(fields) > FIELDS:
-        raise SpecError(f"a part of the description has {len(fields):,} fields, at most {FIELDS} are taken")
+        raise SpecError(f"a part of the description has {len(fields):,} fields, at most {FIELDS} are allowed")
     for name in fields:
         if len(str(name)) > KEY_LENGTH:
             raise SpecError(f'the field "{str(name)[:40]}…" has a name of more than {KEY_LENGTH} characters')
@@ -104,4 +104,4 @@ def _check_fields(fields: Mapping[Any, Any]) -> None:
 
 def _wrong(why: str, text: str = "", place: int = 0) -> SpecError:
     where = f" (line {text.count(chr(10), 0, place) + 1})" if text else ""
-    return SpecError(f"the description is not taken as TOML: {why}{where}")
+    return SpecError(f"the description cannot be read as TOML: {why}{where}")

@@ -38,7 +38,7 @@ def free_name(name: str, taken: set[str]) -> str:
 def with_names(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Return a description in which every switch and the experiment itself has a name; existing names stay.
 
-    What is no list of tables is left for validation to refuse.
+    What is not a list of tables is left for validation to refuse.
     """
     series = {place: _series(patch) for place, patch in enumerate(_tables(mapping, "patches"))}
     taken = {str(one["name"]) for kind in SWITCH_FIELDS for one in _tables(mapping, kind) if "name" in one}

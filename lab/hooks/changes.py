@@ -44,14 +44,14 @@ class HookFields:
 def make_hook(*, by: User, fields: HookFields, scopes: Sequence[str] | None = None) -> Hook:
     """Make a hook of one's own. Raises NotAllowed, FieldRefused with the name of the field."""
     if not may(by, "submit", scopes=scopes):
-        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators make hooks")
+        raise NotAllowed(f"{by.username} is a {by.role}: only submitters and operators can create hooks")
     if Hook.objects.filter(owner=by).count() >= MOST_HOOKS:
-        raise FieldRefused("name", f"you have {MOST_HOOKS} hooks, the most one may have: remove one first")
+        raise FieldRefused("name", f"you have {MOST_HOOKS} hooks, the maximum: remove one of them first")
     return _save(Hook(owner=by), fields)
 
 
 def change_hook(*, hook_id: int, by: User, fields: HookFields, scopes: Sequence[str] | None = None) -> Hook:
-    """Write a hook's fields anew; without a secret its old one stays, unless its kind or host is another.
+    """Write a hook's fields again; without a secret its old one stays, unless its kind or host is another.
 
     Raises UnknownRow, NotAllowed, FieldRefused.
     """
@@ -68,7 +68,7 @@ def own_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> 
     hook = one_row(Hook.objects.select_related("owner", "tree").filter(pk=hook_id), f"hook {hook_id}")
     if not may_change(by, hook.owner, scopes=scopes):
         whose = f"is {hook.owner.username}'s" if hook.owner else "has lost its owner"
-        raise NotAllowed(f"hook {hook_id} {whose}: only its owner and operators see it")
+        raise NotAllowed(f"hook {hook_id} {whose}: only its owner and operators can see it")
     return hook
 
 
@@ -109,11 +109,11 @@ def _latest(hook: Hook) -> dict[str, Any]:
         payload = experiment_payload(experiment, TEST)
         if request_for(hook.kind, hook.url, hook.secret, SentEvent("", TEST, payload, 0)):
             return payload
-    raise FieldRefused("url", "none of the latest experiments is about a commit or patch it could mark")
+    raise FieldRefused("url", "none of the latest experiments has a commit or patch that it could mark")
 
 
 def _save(hook: Hook, fields: HookFields) -> Hook:
-    # A token goes nowhere but where it was given for, whoever changes the address.
+    # A token is only sent to the address for which it was entered, no matter who changes the address.
     moved = bool(hook.pk) and (hook.kind, _host(hook.url)) != (fields.kind, _host(fields.url))
     hook.name = _name(fields.name)
     hook.kind = _kind(fields.kind)
@@ -126,7 +126,7 @@ def _save(hook: Hook, fields: HookFields) -> Hook:
         with transaction.atomic():
             hook.save()
     except IntegrityError:
-        raise FieldRefused("name", f'there is a hook "{hook.name}" already: take another name') from None
+        raise FieldRefused("name", f'there is a hook "{hook.name}" already: choose another name') from None
     return hook
 
 
@@ -148,7 +148,7 @@ def _url(url: str, kind: Hook.Kind) -> str:
     if len(url) > LONGEST_URL:
         raise FieldRefused("url", f"an address has at most {LONGEST_URL:,} characters")
     if place and place not in url:
-        raise FieldRefused("url", f"the address of a {kind} hook says {place} where that goes")
+        raise FieldRefused("url", f"the address of a {kind} hook must contain {place}")
     try:
         check_url(url.replace(place, "0") if place else url, private=settings.HOOKS_PRIVATE)
     except AddressRefused as exc:
@@ -185,7 +185,9 @@ def _secret(hook: Hook, given: str, *, moved: bool) -> str:
 def _tree(name: str, kind: Hook.Kind) -> Tree | None:
     if not name:
         if kind in (Hook.Kind.GITHUB, Hook.Kind.GITLAB):
-            raise FieldRefused("tree", f"a {kind} hook is about the tree whose commits are there: choose it")
+            raise FieldRefused(
+                "tree", f"a {kind} hook needs a tree, the one whose commits the forge has: choose it"
+            )
         return None
     trees = {tree.name: tree for tree in Tree.objects.order_by("pk")}
     if name not in trees:

@@ -2,7 +2,7 @@
 """Send the deliveries that are due: one process claims each; after a failure it is retried with growing pauses.
 
 A try is claimed by writing when the next one would be, so that a process that dies in the middle costs one try and no
-delivery. A receiver may therefore hear of an event twice; the number it comes with is the same.
+delivery. A receiver may therefore receive an event twice, with the same number.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ MOST_TRIES = 8
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 3600.0
 # Answers after which another try may help; all other refusals are final.
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-# Patchwork tells much of a patch, of which we want its number.
+# Patchwork sends much about a patch; only its number is used.
 LOOKUP_BYTES = 256 * 1024
 KEPT = timedelta(days=30)
 
@@ -60,7 +60,7 @@ def pause_s(tries: int) -> float:
 
 
 def deliver_due(*, now: datetime | None = None) -> list[DeliveryAttempt]:
-    """Try what is due, at most AT_ONCE; returns how each went."""
+    """Try the deliveries that are due, at most AT_ONCE; returns the result of each."""
     moment = now or timezone.now()
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING, next_at__lte=moment)
     found = list(waiting.select_related("hook", "user").order_by("next_at", "pk")[:AT_ONCE])
@@ -118,9 +118,9 @@ def _plan(delivery: Delivery, hook: Hook, sent_at: int) -> _Plan:
         return _Plan(refused=str(exc))
     status = status_of(delivery.payload) if hook.kind != Hook.Kind.WEBHOOK else None
     if request is None:
-        return _Plan(refused="it is about no commit or patch that this hook could mark")
+        return _Plan(refused="the experiment has no commit or patch that this hook could mark")
     if status is not None and _overtaken(delivery):
-        return _Plan(refused="overtaken by what came after it")
+        return _Plan(refused="superseded by a later event")
     url = lookup_of(hook.url, status) if status else None
     if url is None:
         return _Plan(request)
@@ -128,7 +128,7 @@ def _plan(delivery: Delivery, hook: Hook, sent_at: int) -> _Plan:
 
 
 def _overtaken(delivery: Delivery) -> bool:
-    """Return whether a later event of the same thing was written: of statuses only the last one is true."""
+    """Return whether a later event of the same object was written: only the last status is true."""
     later = Delivery.objects.filter(hook=delivery.hook_id, subject=delivery.subject, pk__gt=delivery.pk)
     return later.exists()
 

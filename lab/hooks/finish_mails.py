@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The mail that a submitter gets when an experiment finishes: to whom, with what in it, and how it is handed to the mail server."""
+"""The mail that a submitter gets when an experiment finishes: its recipient, its text, and its delivery to the mail server."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def mail_of(delivery: Delivery) -> EmailMessage:
     """Return the mail for a delivery to a user. Raises AddressRefused if the user no longer gets mails."""
     user = delivery.user
     if user is None or not gets_mails(user):
-        raise AddressRefused("its receiver gets no mails any more")
+        raise AddressRefused("its recipient has turned mails off")
     if not has_mail_server():
         raise AddressRefused("this lab has no mail server: KPERFLAB_SMTP is not set")
     told: Mapping[str, Any] = delivery.payload["experiment"]
@@ -86,7 +86,7 @@ def _wrapped(text: str) -> list[str]:
 def send_mails(mails: Sequence[EmailMessage]) -> list[MailAccepted | LabError]:
     """Hand mails to the mail server in one conversation; return how each went.
 
-    A server that is away costs DEADLINE_S once, not for each mail: what is not sent by then is due again later.
+    A server that is down costs DEADLINE_S once, not for each mail: what is not sent by then is due again later.
     """
     if not mails:
         return []
@@ -95,7 +95,7 @@ def send_mails(mails: Sequence[EmailMessage]) -> list[MailAccepted | LabError]:
     try:
         connection.open()
     except (SMTPException, OSError, ValueError) as exc:
-        away = NotReached(f"the mail server {_place()} is away: {type(exc).__name__}: {exc}")
+        away = NotReached(f"the mail server {_place()} does not answer: {type(exc).__name__}: {exc}")
         return [away] * len(mails)
     try:
         return [_send(connection, mail, late=monotonic() > end) for mail in mails]

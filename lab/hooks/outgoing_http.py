@@ -44,15 +44,15 @@ class HttpAnswer:
 
 
 def check_url(url: str, *, private: bool) -> None:
-    """Refuse what cannot be an address of ours whatever its name resolves to. Raises AddressRefused."""
+    """Refuse a URL that can never be valid, whatever its name resolves to. Raises AddressRefused."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as exc:
-        raise AddressRefused(f'"{url}" is no address: {exc}') from exc
+        raise AddressRefused(f'"{url}" is not an address: {exc}') from exc
     if parsed.scheme not in _SCHEMES or not parsed.host:
-        raise AddressRefused(f'"{url}" is no address: write https://host/path')
+        raise AddressRefused(f'"{url}" is not an address: write https://host/path')
     if parsed.scheme == "http" and not private:
-        raise AddressRefused("use an https address: http can be read on the way")
+        raise AddressRefused("use an https address: http can be read in transit")
     if parsed.userinfo:
         raise AddressRefused("the address must not contain a user name or password: enter it as the secret")
     try:
@@ -136,7 +136,7 @@ async def _addresses(host: str, port: int) -> list[IPv4Address | IPv6Address]:
 
 
 def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The address itself where IPv6 only wraps one of IPv4."""
+    """Return the IPv4 address inside an IPv6 address that only wraps it."""
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 

@@ -101,9 +101,9 @@ def _answer(told: Mapping[str, Any]) -> tuple[State, str]:
     if told["exit_code"] == EXIT_REGRESSION:
         return "failure", words
     if not told["compared"]:
-        return "success", "measured for its trends; a step would be told as an alert"
+        return "success", "measured for its trends; a step would raise an alert"
     if told["exit_code"] != EXIT_OK:
-        return "untold", words or "nothing was compared"
+        return "untold", words or "there was nothing to compare"
     return "success", words
 
 

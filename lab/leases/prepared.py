@@ -19,7 +19,7 @@ def run_prepared(text: str, values: Mapping[str, Any]) -> list[Any]:
     """
     numbered, names = _numbered(text)
     connection.ensure_connection()
-    # Django's own cursors put the values into the text, which so is another one each time.
+    # Django's own cursors put the values into the text, so each statement is a different text.
     raw: Any = psycopg.RawCursor(connection.connection)
     cursor = connection.make_debug_cursor(raw) if connection.queries_logged else connection.make_cursor(raw)
     with cursor:

@@ -12,7 +12,7 @@ def worker_identity() -> str:
 
 
 def is_alive(identity: str) -> bool:
-    """Tell whether the process that claimed is there; one of another host counts as alive.
+    """Return whether the claiming process exists; a process of another host counts as alive.
 
     Its lease decides then.
     """

@@ -20,7 +20,7 @@ class Claimed(models.Model):
 
 
 class Build(Claimed):
-    """Compiling one source tree with one config; shared by every variant that asks for the same."""
+    """The compilation of one source tree with one config; shared by all variants that need the same."""
 
     # SHA-256 of the tree id and the whole request (tree, base, configs, toolchain, modules): known before the config
     # is resolved. docs/design/origins.md says why the base is part of it.
@@ -31,7 +31,7 @@ class Build(Claimed):
     commit = models.CharField(max_length=64)
     state = models.CharField(max_length=10, choices=BuildState, default=BuildState.QUEUED)
     request = models.JSONField()
-    # Which workers can make it: "build.<architecture>.<compiler>".
+    # The queue of workers that can build it: "build.<architecture>.<compiler>".
     queue = models.CharField(max_length=100, default="build.x86_64.gcc")
     release = models.CharField(max_length=200, blank=True, default="")
     code_hash = models.CharField(max_length=64, blank=True, default="")
@@ -62,7 +62,7 @@ class Build(Claimed):
         ordering = ("id",)
         # As a constraint: `unique` would add a second index, for LIKE, that every claim writes to.
         constraints = (models.UniqueConstraint(fields=["inputs"], name="build_inputs_once"),)
-        # Each that holds a row before and after a claim costs the claim a write.
+        # Each index that contains a row before and after a claim costs the claim a write.
         indexes = (
             models.Index(
                 fields=["state", "queue"],
@@ -72,7 +72,7 @@ class Build(Claimed):
             models.Index(
                 fields=["finished_at"], condition=models.Q(finished_at__isnull=False), name="build_by_end"
             ),
-            # Few of all, and what people look for.
+            # Few rows, and the ones that people search for.
             models.Index(
                 fields=["state", "-id"],
                 condition=models.Q(state__in=(BuildState.FAILED, BuildState.CANCELLED)),
@@ -92,7 +92,7 @@ class Run(Claimed):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs", db_index=False)
     variant = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="runs", db_index=False)
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="runs")
-    # Where it boots, or booted. Before it is claimed: nothing, or in a group the target that has begun its block.
+    # Its target. Before the claim: none, or in a group the target that has begun its block.
     target = models.ForeignKey(
         Target, null=True, blank=True, on_delete=models.PROTECT, related_name="runs", db_index=False
     )
@@ -115,11 +115,11 @@ class Run(Claimed):
     environment = models.JSONField(default=dict)
     # The mail's own line for this run, where the workload prints one.
     line = models.TextField(blank=True, default="")
-    # Histograms, counters and whatever else the workload tells beside its metrics.
+    # Histograms, counters and other output of the workload beside its metrics.
     extras = models.JSONField(default=dict)
     # Of a profiled run, by source ("perf stat", "vmstat", "slab"): what it counted while the workload was timed.
     counters = models.JSONField(default=dict)
-    # Seconds by step (boot, workload, collect); nothing where it did not come so far.
+    # Seconds by step (boot, workload, collect); no entry for steps it did not reach.
     steps = models.JSONField(null=True, blank=True)
     # What could not be collected here: dicts of what and why.
     unavailable = models.JSONField(default=list)
@@ -146,19 +146,19 @@ class Run(Claimed):
                 fields=["target"], condition=models.Q(state=RunState.RUNNING), name="one_boot_a_target"
             ),
         )
-        # Each costs every claim and every record a write: those that run are found by one_boot_a_target.
+        # Each index costs every claim and every record a write; running boots are found by one_boot_a_target.
         indexes = (
             models.Index(
                 fields=["finished_at"], condition=models.Q(finished_at__isnull=False), name="run_by_end"
             ),
-            # What claims ask: their cost must not grow with what waits, nor with what is over.
+            # For claims: their cost must not grow with the number of queued or finished rows.
             # Not of those that run: a claim would write to the page it reads, whose dead entries then stay.
             models.Index(
                 fields=["experiment", "position"],
                 condition=models.Q(state=RunState.QUEUED),
                 name="waiting_run_in_order",
             ),
-            # Few of all, and what people look for across experiments.
+            # Few rows, and the ones that people search for across experiments.
             models.Index(fields=["-id"], condition=models.Q(state=RunState.FAILED), name="run_failed"),
             models.Index(
                 fields=["target", "finished_at"],
@@ -181,7 +181,7 @@ class Run(Claimed):
 
 
 class LateAnswer(models.Model):
-    """An answer that came when its claim was not held any more: nothing of it was written."""
+    """A result that arrived after its claim had expired: nothing of it was written."""
 
     class Kind(models.TextChoices):
         """The kind of claimed row."""

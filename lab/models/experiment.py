@@ -44,7 +44,7 @@ class Experiment(models.Model):
     verify = models.BooleanField()
     seed = models.BigIntegerField()
     problem = models.TextField(blank=True, default="")
-    # The conclusion in one line, as it was when the experiment ended; lists show it. Pages draw the conclusion anew.
+    # The conclusion in one line, as it was when the experiment ended; lists show it. Pages draw the conclusion again.
     headline = models.CharField(max_length=200, blank=True, default="", db_default="")
     # Who asked; nobody where it came from this machine's own terminal.
     submitter = models.ForeignKey(
@@ -75,7 +75,7 @@ class Experiment(models.Model):
             models.Index(fields=["standing", "-id"], name="experiment_of_standing"),
             # The question of machine and model: the newest of one source tree.
             models.Index(fields=["base_tree_id", "-id"], name="experiment_by_source"),
-            # Claims look for what waits for a target, or for its group.
+            # Claims look for experiments that wait for a target, or for its group.
             models.Index(
                 fields=["group", "target"],
                 condition=models.Q(state__in=OPEN_EXPERIMENT),

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-# A worker that was not heard of for so long, in seconds, is gone.
+# A worker that has not reported for this long, in seconds, is gone.
 GONE_S = 30.0
 
 
@@ -82,7 +82,7 @@ class HealthCheck(models.Model):
 
 
 class Worker(models.Model):
-    """A process that takes work: what it takes, when it was last heard of, and why it takes none."""
+    """A process that takes work: its queues, when it last reported, and why it takes no work."""
 
     # host:pid:start, as in the claims.
     name = models.CharField(max_length=300, unique=True)

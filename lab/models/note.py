@@ -45,7 +45,7 @@ class Note(models.Model):
 class Triage(models.Model):
     """One decision about a regression; the newest counts, the others are its history.
 
-    Comparisons are computed anew and change their numbers: what is decided on is named by what stays.
+    Comparisons are computed again and change their numbers: what is decided on is named by what stays.
     """
 
     class State(models.TextChoices):

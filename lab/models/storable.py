@@ -17,7 +17,7 @@ def storable_text(text: str, limit: int | None = None) -> str:
 
 
 def storable(value: Any) -> Any:
-    """A JSON value of which every part can be kept: texts as above, and null for what is no finite number."""
+    """A JSON value of which every part can be kept: texts as above, and null for what is not a finite number."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):

@@ -28,7 +28,9 @@ def write_note(
     Raises NotAllowed, FieldRefused for "text" and for "trend" without a revision.
     """
     if not may(author, "submit"):
-        raise NotAllowed(f"{author.username} is a {author.role}: submitters and operators write notes")
+        raise NotAllowed(
+            f"{author.username} is a {author.role}: only submitters and operators can write notes"
+        )
     if sum(one is not None for one in (experiment, run, revision)) != 1:
         raise FieldRefused("experiment", "a note belongs to exactly one experiment, run or revision")
     if trend and revision is None:
@@ -55,7 +57,7 @@ def _own(note_id: int, by: User, scopes: Sequence[str] | None) -> Note:
     note = get_note(note_id)
     if not may_change(by, note.author, scopes=scopes):
         whose = f"is {note.author.username}'s" if note.author else "has lost its author"
-        raise NotAllowed(f"note {note_id} {whose}: only its author and operators change it")
+        raise NotAllowed(f"note {note_id} {whose}: only its author and operators can change it")
     return note
 
 

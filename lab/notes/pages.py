@@ -26,5 +26,5 @@ def get_note(note_id: int) -> Note:
 
 
 def author_name(note: Note) -> str:
-    """Return who wrote a note, as people read it."""
+    """Return the name of a note's author for people."""
     return note.author.username if note.author else "a deleted account"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A cache that may be away: pages are slower without it, never an error."""
+"""A cache that may be down: pages are slower without it, but never fail."""
 
 import logging
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
 
-# A server that did not answer is tried again after this time, so that a page does not wait for each of its look-ups.
+# A server that did not answer is retried after this time, so that a page does not wait for each of its look-ups.
 ASK_AGAIN_S = 2.0
 
 
 class ForgivingClient(RedisCacheClient):
-    """Django's client, which answers as an empty cache does while there is no Redis, or one whose disk is full.
+    """Django's client; while Redis is down or its disk is full, it behaves like an empty cache.
 
-    What is counted there, such as requests per minute, is not counted then: the lab rather answers too often than not at all.
+    Counters in it, such as requests per minute, do not count then: the lab prefers too many answers to none.
     """
 
     _away_until: ClassVar[float] = 0.0
@@ -75,7 +75,7 @@ class ForgivingClient(RedisCacheClient):
             return ask()
         except RedisError as exc:
             cls._away_until = monotonic() + ASK_AGAIN_S
-            log.warning("the cache does not answer, and is done without for %g s: %s", ASK_AGAIN_S, exc)
+            log.warning("the cache does not answer; the lab does without it for %g s: %s", ASK_AGAIN_S, exc)
             return fallback
 
 

@@ -40,7 +40,7 @@ def passwords_are_not_in_the_clear(app_configs: Any, **kwargs: Any) -> list[Rema
 
 
 def secrets_are_ours_alone(app_configs: Any, **kwargs: Any) -> list[Remark]:
-    """Whoever reads the home has the secret key, every console and, without PostgreSQL, the tables."""
+    """A user who can read the home has the secret key, every console and, without PostgreSQL, the tables."""
     home = Path(settings.HOME)
     found = []
     key = home / "secret.key"
@@ -61,19 +61,19 @@ def mails_leave(app_configs: Any, **kwargs: Any) -> list[Remark]:
     """Invitations, alerts and new passwords go by mail."""
     if _alone() or not settings.EMAIL_BACKEND.endswith("console.EmailBackend"):
         return []
-    hint = "set KPERFLAB_SMTP=smtps://user:password@host, the password better by KPERFLAB_SMTP_FILE"
+    hint = "set KPERFLAB_SMTP=smtps://user:password@host, and keep the password in the file of KPERFLAB_SMTP_FILE"
     return [Remark("mails only go to the log", hint=hint, id="lab.W005")]
 
 
 def addresses_are_true(app_configs: Any, **kwargs: Any) -> list[Remark]:
-    """Whoever ends https in front of us hides all addresses behind its own."""
+    """A proxy that ends https in front of the pages hides all client addresses behind its own."""
     if not settings.HTTPS or _proxies():
         return []
     text = (
-        "the pages are reached by https, which a proxy ends, but KPERFLAB_PROXIES is 0: limits and lock-outs take the "
-        "proxy's address for everybody's"
+        "a proxy serves the pages by https, but KPERFLAB_PROXIES is 0: limits and lock-outs see the proxy's address "
+        "for every client"
     )
-    return [Remark(text, hint="set KPERFLAB_PROXIES=1, or however many stand in a row", id="lab.W006")]
+    return [Remark(text, hint="set KPERFLAB_PROXIES=1, or the number of proxies in a row", id="lab.W006")]
 
 
 def tables_stand_many_writers(app_configs: Any, **kwargs: Any) -> list[Remark]:

@@ -59,7 +59,7 @@ def checked_now() -> tuple[ReadinessCheck, ...]:
     if (store := store_answer()) is not None:
         found.append(ReadinessCheck("store", store.ok, store.message))
     if lines := open_secrets():
-        # It works, so nothing is taken out of service for it; whoever looks after the lab reads it.
+        # It works, so nothing is taken out of service; the operator reads the remark.
         found.append(ReadinessCheck("secrets", True, "; ".join(lines)))
     return (*found, _disk())
 

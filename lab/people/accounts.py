@@ -29,7 +29,7 @@ def invite(*, by: User, username: str, email: str = "", role: str = User.Role.SU
     except ValidationError:
         raise FieldRefused("username", "a name has letters, digits and @ . + - _ only") from None
     _must_be_role(role)
-    taken = FieldRefused("username", f'there is somebody called "{name[:60]}" already')
+    taken = FieldRefused("username", f'there is already a user "{name[:60]}" already')
     if len(name) > 150 or User.objects.filter(username__iexact=name).exists():
         raise taken if len(name) <= 150 else FieldRefused("username", "a name has at most 150 characters")
     user = User(username=name, email=address, role=role)
@@ -109,13 +109,13 @@ def _address(email: str) -> str:
         try:
             validate_email(address)
         except ValidationError:
-            raise FieldRefused("email", f'"{address[:60]}" is no mail address') from None
+            raise FieldRefused("email", f'"{address[:60]}" is not a mail address') from None
     return address
 
 
 def _must_operate(by: User) -> None:
     if not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: operators manage accounts")
+        raise NotAllowed(f"{by.username} is a {by.role}: only operators can manage accounts")
 
 
 def _must_be_role(role: str) -> None:
@@ -126,7 +126,9 @@ def _must_be_role(role: str) -> None:
 def _must_not_be_last(user: User) -> None:
     others = User.objects.filter(role=User.Role.OPERATOR, is_active=True).exclude(pk=user.pk)
     if user.role == User.Role.OPERATOR and user.is_active and not others.exists():
-        raise FieldRefused("role", f"{user.username} is the last operator: make another one first")
+        raise FieldRefused(
+            "role", f"{user.username} is the last operator: make another user an operator first"
+        )
 
 
 def everybody() -> QuerySet[Any]:

@@ -42,5 +42,7 @@ def user_of(secret: str) -> User:
         pk = None
     user = User.objects.filter(pk=pk).first()
     if user is None:
-        raise UnknownRow("this link is not whole, or its account is gone: copy all of it from the mail")
+        raise UnknownRow(
+            "this link is incomplete, or its account was deleted: copy the whole link from the mail"
+        )
     return user

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Permissions: roles of people, scopes of tokens. A token never may more than its user."""
+"""Permissions: roles of people, scopes of tokens. A token never allows more than its user's role."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from lab.models.people import User
 
-# read: look at everything; submit: queue, cancel, note, triage; operate: run the lab, act on others' work.
+# read: look at everything; submit: submit, cancel, note, triage; operate: run the lab, act on others' work.
 Action = Literal["read", "submit", "operate"]
 
 ACTIONS: Final[tuple[Action, ...]] = ("read", "submit", "operate")
@@ -21,7 +21,7 @@ _OF_ROLE: Final[dict[str, Action]] = {
 
 
 def may(user: User | AnonymousUser, action: Action, *, scopes: Sequence[str] | None = None) -> bool:
-    """Return whether somebody may do this; scopes: of the token it is asked with, None without one."""
+    """Return whether a user may do this; scopes: those of the request's token, None without a token."""
     if scopes is not None and action not in scopes:
         return False
     if not isinstance(user, User):
@@ -34,7 +34,7 @@ def may(user: User | AnonymousUser, action: Action, *, scopes: Sequence[str] | N
 def may_change(
     user: User | AnonymousUser, owner: User | None, *, scopes: Sequence[str] | None = None
 ) -> bool:
-    """Return whether somebody may change or cancel what an owner made: the owner, and operators."""
+    """Return whether a user may change or cancel an owner's object: the owner and operators may."""
     if isinstance(user, User) and owner is not None and user.pk == owner.pk:
         return may(user, "submit", scopes=scopes)
     return may(user, "operate", scopes=scopes)

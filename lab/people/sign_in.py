@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Signing in: the limit on wrong passwords from an address, and the link for the user who started the lab on this machine.
 
-Who reads that terminal owns the files of the lab anyway. The link is signed with the installation's secret, short-lived, and good for one sign-in.
+The user of that terminal owns the files of the lab anyway. The link is signed with the installation's secret, short-lived, and good for one sign-in.
 """
 
 from datetime import timedelta
@@ -18,7 +18,7 @@ from lab.models import User
 LOCAL = "local"
 LASTS_S = 15 * 60
 _SALT = "kperflab.signin"
-_OVER = "this link is used up or too old: print another with `labctl sign-in --local`"
+_OVER = "this link was used or has expired: print another with `labctl sign-in --local`"
 
 # Wrong passwords from one address, for any names: an office behind one address shares them.
 MOST_WRONG: Final = 50
@@ -31,7 +31,7 @@ _MOST_ROWS: Final = 10_000
 def too_many_wrong_from(address: str) -> bool:
     """Return whether MOST_WRONG passwords were wrong within LOCKED_S from an address; all of an IPv6 /64 is one.
 
-    django-axes locks a name at an address; this is for the one that tries many names.
+    django-axes locks a name at an address; this limit is for an address that tries many names.
     """
     try:
         asked = ip_address(address.partition("%")[0])
@@ -52,7 +52,7 @@ def _same_site(source: str | None, asked: IPv4Address | IPv6Address) -> bool:
 
 
 def issue_secret() -> str:
-    """Return what a link carries, for the user "local", who is an operator and made with the first link."""
+    """Return the secret of a link, for the user "local", who is an operator and made with the first link."""
     user, made = User.objects.get_or_create(username=LOCAL, defaults={"role": User.Role.OPERATOR})
     if made:
         user.set_unusable_password()
@@ -61,7 +61,7 @@ def issue_secret() -> str:
 
 
 def redeem_secret(secret: str) -> User:
-    """Return whom the link signs in, and use it up. Raises NotAllowed."""
+    """Return the user that the link signs in, and invalidate the link. Raises NotAllowed."""
     try:
         pk, last = signing.loads(secret, salt=_SALT, max_age=LASTS_S)
     except signing.BadSignature:

@@ -54,7 +54,7 @@ def revoke_token(*, user: User, token_id: str) -> None:
 
 
 def end_tokens(user: User) -> int:
-    """End all tokens of a user and return how many, as after a new password: whoever knew the old one may have made some."""
+    """End all tokens of a user and return how many, as after a new password: a person who knew the old one may have created some."""
     deleted: int = Token.objects.filter(user=user).delete()[0]
     return deleted
 

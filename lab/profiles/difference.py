@@ -136,7 +136,7 @@ def variant_tree(
 def _seen(tree: UnitedTree, seen: SeenFrom) -> tuple[UnitedTree, str]:
     """Return a tree as it is seen from a symbol, and that view in words for a title. Raises UnknownRow."""
     if seen.callers and seen.callees:
-        raise UnknownRow("callers and callees are two trees: ask for one at a time")
+        raise UnknownRow("callers and callees are two trees: request one at a time")
     if seen.callers:
         return caller_tree(tree, "" if seen.callers == ALL else seen.callers), f", callers of {seen.callers}"
     if seen.callees:

@@ -85,7 +85,7 @@ class ExactChange:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Instructions and calls of a case by function: int64[symbols, boots] each. aside: which rows are no function of it."""
+    """Instructions and calls of a case by function: int64[symbols, boots] each. aside: which rows are not functions of it."""
 
     symbols: tuple[str, ...]
     instructions: Integers

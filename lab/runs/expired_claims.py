@@ -26,7 +26,7 @@ _seen: dict[tuple[str, str], float] = {}
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """Work taken back from a process that is gone; given_up tells that it is not tried again."""
+    """Work taken back from a process that is gone; given_up tells that it is not retried."""
 
     kind: Kind
     id: int
@@ -81,7 +81,7 @@ def _unrenewed(rows: list[Build | Run]) -> set[str]:
 
 
 def _give_up(claim: Claim, attempts: int) -> bool:
-    problem = f"its worker died {attempts} times while at it; see the worker's own log"
+    problem = f"its worker died {attempts} times during this work; see the worker's own log"
     if claim.kind == "build":
         return record_build_failure(claim, Failure("lab", problem))
     return record_run(claim, RunRecord(outcome=Outcome.LOST, blame="lab", problem=problem))

@@ -49,7 +49,7 @@ def leave_place(run_id: int, *, lost: bool) -> None:
 def hand_back_unbooted(claim: Claim, problem: str) -> bool:
     """Queue a run again whose target could boot nothing, and count that against the target; False if it was not held any more.
 
-    It is no attempt of the run's: after three in a row the target is in quarantine, and the run waits or goes elsewhere.
+    It is not an attempt of the run's: after three in a row the target is in quarantine, and the run waits or goes elsewhere.
     """
     with transaction.atomic():
         target_id = Run.objects.values_list("target", flat=True).get(pk=claim.id)

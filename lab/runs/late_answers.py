@@ -22,7 +22,7 @@ def refuse_late(claim: Claim, said: str) -> None:
     else:
         row = Run.objects.filter(pk=claim.id).only("state", "claimed_by").first()
     why = _became(row)
-    log.warning("%s %s: “%s” came too late and was not written: %s", claim.kind, claim.id, said, why)
+    log.warning("%s %s: “%s” arrived too late and was discarded: %s", claim.kind, claim.id, said, why)
     late = LateAnswer.objects.create(
         kind=claim.kind,
         work=claim.id,
@@ -38,5 +38,5 @@ def _became(row: Build | Run | None) -> str:
     if row is None:
         return "it was deleted"
     if row.claimed_by:
-        return f"{row.claimed_by} has it now"
-    return f"it is {row.state} by now"
+        return f"{row.claimed_by} now has the claim"
+    return f"it is {row.state} now"

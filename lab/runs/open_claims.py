@@ -19,9 +19,9 @@ _NAMED = ("experiment", "variant", "case", "target")
 
 @dataclass(frozen=True, slots=True)
 class ClaimLine:
-    """One build or boot that a worker holds; over: its lease has expired, so the worker is gone or stuck.
+    """One build or boot that a worker has claimed; over: its lease has expired, so the worker is gone or stuck.
 
-    lease: what tells this claim from a later one. left_s: until the lease runs out, negative since it did.
+    lease: the token that distinguishes this claim from a later one. left_s: until the lease runs out, negative since it did.
     """
 
     kind: str
@@ -66,7 +66,7 @@ def open_claims() -> tuple[ClaimLine, ...]:
 
 
 def claims_to_end_first(most: int) -> tuple[ClaimLine, ...]:
-    """Return so many open claims, those whose lease expires first, or expired first."""
+    """Return this many open claims, those whose lease expires first, or expired first."""
     soonest = F("lease_until").asc(nulls_first=True)
     found = [
         *_lines(_builds().order_by(soonest, "pk")[:most]),

@@ -17,7 +17,7 @@ from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """One queue. oldest_s: how long the oldest in it could have been taken; workers: those that take from it and live."""
+    """One queue. oldest_s: the age of its oldest item since it became ready; workers: its live workers."""
 
     name: str
     waiting: int
@@ -28,14 +28,14 @@ class QueueLine:
 
     @property
     def forsaken(self) -> bool:
-        """Return whether something waits and no worker takes it."""
+        """Return whether work is waiting and no worker takes it."""
         return bool(self.waiting) and not self.workers
 
 
 def queue_lines(
     workers: Sequence[ReportedWorker] | None = None, waiting: Sequence[WaitingBoots] | None = None
 ) -> tuple[QueueLine, ...]:
-    """Every queue that something waits in, that somebody takes from, or that a target has; by name.
+    """Return every queue with waiting work, with a worker, or of a target, by name.
 
     workers, waiting: all workers, and the boots that wait, where they are known.
     """
@@ -54,7 +54,7 @@ def queue_lines(
             paused=tuple(paused.get(name, ())),
         )
         for name in sorted(names)
-        # Workers also listen to what keeps the lab going, of which nothing waits in the tables.
+        # Workers also listen to the queue of upkeep, which has no rows in the tables.
         if name.startswith(("build.", "target."))
     )
 
@@ -80,7 +80,7 @@ def _running() -> dict[str, int]:
 
 
 def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, float]:
-    """Return by queue for how many seconds the oldest could have been taken: from its submission, a boot from its kernel's end on."""
+    """Return by queue the seconds since the oldest item became ready: since its submission, or for a boot since its kernel was built."""
     now = timezone.now()
     builds = Build.objects.filter(
         state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT

@@ -30,7 +30,7 @@ class Waiting:
 def queue_places(wanted: Iterable[int]) -> dict[int, QueuePlace]:
     """Return by number the place of those experiments that wait: for their builds first, then for their targets.
 
-    Everybody who waits asks for it again and again, so it reads only what waits for the same queues or targets.
+    Waiting clients poll it repeatedly, so it reads only work for the same queues or targets.
     """
     asked = set(wanted)
     if not asked:

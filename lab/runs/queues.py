@@ -56,7 +56,7 @@ def waiting_queues(waiting: Iterable[WaitingBoots] | None = None) -> Mapping[str
     """Every queue in which something is ready to be taken, by its name. waiting: the boots that wait, where they are known."""
     idle = _idle_queues()
     checks = [WaitingQueue(target_queue(name), 1, 0, True) for name in due_checks()]
-    # What waits to be booted comes first: checks are for machines that have nothing else to do.
+    # Queued boots come first: checks are for machines that have nothing else to do.
     boots = _target_queues(waiting_boots() if waiting is None else waiting)
     found = {one.name: one for one in [*checks, *_build_queues(), *boots]}
     for name in idle & found.keys():
@@ -67,7 +67,7 @@ def waiting_queues(waiting: Iterable[WaitingBoots] | None = None) -> Mapping[str
 def queues_to_wake() -> list[str]:
     """Return the queues a worker of which can take something that waits; of a group's no more than its boots that wait.
 
-    A queue of builds is there once for each builder that is free, as far as builds wait: all of them begin at once. Which targets of a group is chosen anew each time, since the worker of one may be gone. Sent each second: what it reads depends
+    A queue of builds is there once for each builder that is free, as far as builds wait: all of them begin at once. Which targets of a group is chosen again each time, since the worker of one may be gone. Sent each second: what it reads depends
     on the open experiments and on the targets that are free, not on how much waits.
     """
     idle = _idle_queues()

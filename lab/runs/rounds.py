@@ -69,7 +69,7 @@ def blocks_done(experiment_id: int) -> int:
 
 
 def _undecided(experiment: Experiment) -> list[Cell]:
-    """Candidates whose primary metrics cannot be told yet, with the base and its twin beside them.
+    """Candidates whose primary metrics are inconclusive so far, with the base and its twin beside them.
 
     A comparison that more boots would not decide (no ratio at all) asks for none.
     """
@@ -89,10 +89,10 @@ def _undecided(experiment: Experiment) -> list[Cell]:
 
 
 def take_again(run: Run) -> bool:
-    """Queue a boot anew that ran outside its gates; False once the budget is spent."""
+    """Queue a boot again that ran outside its gates; False once the budget is spent."""
     measured = Run.objects.filter(experiment=run.experiment_id, purpose=Purpose.MEASURED)
     budget = max(LEAST_BUDGET, int(RETAKE_SHARE * measured.filter(retake=0).count()))
-    # That a block moved is no fault of what booted in it.
+    # That a block moved is not a fault of what booted in it.
     moved = [
         (variant, case, block)
         for variant, case, block, why in measured.exclude(invalid=[]).values_list(
@@ -108,7 +108,7 @@ def take_again(run: Run) -> bool:
 
 
 def take_elsewhere(run: Run, target: Target | None) -> None:
-    """Keep a boot whose block another target has now, say that it does not count, and queue it anew there."""
+    """Keep a boot whose block another target has now, say that it does not count, and queue it again there."""
     where = target.name if target else "another target"
     Run.objects.filter(pk=run.pk).update(invalid=[f"{MOVED} {where}: a block is compared within one target"])
     _retake(run, target)

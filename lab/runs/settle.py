@@ -46,9 +46,9 @@ def build_failed(build_id: int) -> None:
     variants = Variant.objects.filter(build=build_id)
     for variant in variants.filter(state=VariantState.PLANNED):
         fail_variant(variant, build.problem, build.problem_detail)
-    # Built before, and lost from the store: what was measured stays, what waits for it would wait for ever.
+    # Built before, and lost from the store: results stay, and boots that wait for it would wait forever.
     for variant in variants.filter(state=VariantState.READY, experiment__state__in=OPEN_EXPERIMENT):
-        _cancel_boots(variant, f"{variant.name} was not built again: {build.problem}")
+        _cancel_boots(variant, f"{variant.name} was not rebuilt: {build.problem}")
 
 
 def fail_variant(variant: Variant, problem: str, detail: str) -> None:
@@ -81,7 +81,7 @@ def run_failed(run_id: int) -> None:
     failures = alike.filter(state=RunState.FAILED).exclude(blame="lab").count()
     if failures >= GIVE_UP_AFTER and not alike.filter(state=RunState.DONE).exists():
         last = run.problem or run.outcome
-        why = f"not booted any more: {run.variant.name} failed {failures} times, last: {last}"
+        why = f"no longer booted: {run.variant.name} failed {failures} times, last: {last}"
         if run.variant.role == Role.BASE:
             # Without the base's boots there is nothing to compare the others' with.
             alike = _compared_with(run)

@@ -26,10 +26,10 @@ from lab.targets.usable import usable_targets, why_unusable
 
 # In leases: a worker that was silent for longer, or work that nobody took for longer, is stalled.
 PATIENCE_LEASES = 1.5
-_START = "Start a worker (labctl work), or carry it out on the lab's machine: labctl run {id} --local."
-_BACK = "It goes back into the queue as soon as any worker runs. " + _START
+_START = "Start a worker (labctl work), or run it on the lab's machine: labctl run {id} --local."
+_BACK = "Its work returns to the queue as soon as any worker runs. " + _START
 _ASK = "Operators see the reason on /lab/."
-_PAUSED = "The workers for this experiment take nothing at the moment"
+_PAUSED = "The workers for this experiment take no work at the moment"
 _RELEASE = "An operator can enable the target on /lab/, or the experiment can be cancelled and cloned for another one."
 
 
@@ -73,7 +73,7 @@ def current_progress_of(
 ) -> dict[int, ExperimentProgress]:
     """Return by number how far experiments are; what is stalled has its reason, a way out and no time left.
 
-    What waits for its turn has its place in the queue.
+    Queued work has its place in the queue.
     """
     found = progress_of(experiments)
     rows = [row for row in experiments if row.state in OPEN_EXPERIMENT]

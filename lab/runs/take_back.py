@@ -20,7 +20,7 @@ def take_back(*, by: User | None, kind: Kind, work: int, lease: str = "") -> str
     Raises NotAllowed, UnknownRow, Outdated where that claim is over.
     """
     if by is not None and not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: operators take claims back")
+        raise NotAllowed(f"{by.username} is a {by.role}: only operators can take claims back")
     model: type[Build] | type[Run] = Build if kind == "build" else Run
     row = model.objects.filter(pk=work).first()
     if row is None:

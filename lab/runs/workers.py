@@ -35,7 +35,7 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportAnswer:
-    """What a worker hears when it reports. lab: the version that was deployed last; done: whether a chore was done lately."""
+    """The answer to a report of a worker. lab: the version that was deployed last; done: whether a chore was done lately."""
 
     lab: str
     done: bool

@@ -101,7 +101,7 @@ def _alert(standing: Standing, page: TrendPage, step: StepView) -> tuple[Alert, 
 def tell_alerts(*, now: datetime | None = None) -> list[Telling]:
     """Send mails and events of alerts not told yet, but for those whose quiet hours it is.
 
-    A mail that cannot be sent is tried again the next time; the events are sent once.
+    A mail that cannot be sent is retried the next time; the events are sent once.
     """
     moment = now or timezone.now()
     waiting: dict[Standing, list[Alert]] = defaultdict(list)
@@ -134,7 +134,7 @@ def _mail(standing: Standing, alerts: Sequence[Alert]) -> str:
         send_mail(" ".join(subject.split())[:200], _text(standing, alerts), None, standing.mail_to)
     except (SMTPException, OSError) as exc:
         Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).update(told_at=None)
-        return f"no mail could be sent, it is tried again: {type(exc).__name__}: {exc}"
+        return f"the mail could not be sent and will be retried: {type(exc).__name__}: {exc}"
     return ""
 
 
@@ -145,13 +145,18 @@ def _text(standing: Standing, alerts: Sequence[Alert]) -> str:
         if alert.experiment_id:
             lines.append(f"  {settings.PUBLIC_URL}{reverse('experiment', args=[alert.experiment_id])}")
         lines.append("")
-    lines += ["-- ", f"The standing experiment {standing.name} of {settings.PUBLIC_URL} asked to tell you."]
+    lines += [
+        "-- ",
+        f"The standing experiment {standing.name} of {settings.PUBLIC_URL} sends its alerts to your address.",
+    ]
     return "\n".join(lines)
 
 
 def see_alert(*, alert_id: int, by: User, scopes: Sequence[str] | None = None) -> Alert:
     """Note that somebody has seen an alert; the first one stays. Raises UnknownRow, NotAllowed."""
     if not may(by, "submit", scopes=scopes):
-        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators mark alerts as seen")
+        raise NotAllowed(
+            f"{by.username} is a {by.role}: only submitters and operators can mark alerts as seen"
+        )
     Alert.objects.filter(pk=alert_id, seen_at=None).update(seen_by=by, seen_at=timezone.now())
     return one_row(Alert.objects.filter(pk=alert_id), f"alert {alert_id}")

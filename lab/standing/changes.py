@@ -56,14 +56,16 @@ def make_standing(*, by: User, fields: StandingFields, scopes: Sequence[str] | N
     Raises NotAllowed, FieldRefused with the field's name, and for the description SpecError and SubmissionRejected.
     """
     if not may(by, "submit", scopes=scopes):
-        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators make standing experiments")
+        raise NotAllowed(
+            f"{by.username} is a {by.role}: only submitters and operators can create standing experiments"
+        )
     return _save(Standing(owner=by), fields, by)
 
 
 def change_standing(
     *, name: str, by: User, fields: StandingFields, scopes: Sequence[str] | None = None
 ) -> Standing:
-    """Write the fields anew. Raises what `make_standing` does, and UnknownRow."""
+    """Write the fields again. Raises what `make_standing` does, and UnknownRow."""
     return _save(own_standing(name=name, by=by, scopes=scopes), fields, by)
 
 
@@ -81,7 +83,7 @@ def enable_standing(*, name: str, by: User, enabled: bool, scopes: Sequence[str]
 
 
 def run_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> Standing:
-    """Look at its branch now, and measure it even if it has not moved. Raises UnknownRow, NotAllowed, FieldRefused."""
+    """Check its branch now, and measure it even if it has not changed. Raises UnknownRow, NotAllowed, FieldRefused."""
     standing = own_standing(name=name, by=by, scopes=scopes)
     if not standing.enabled:
         raise FieldRefused("enabled", f'"{name}" is disabled: enable it first')
@@ -95,7 +97,7 @@ def own_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) ->
     standing = find_standing(name)
     if not may_change(by, standing.owner, scopes=scopes):
         whose = f"is {standing.owner.username}'s" if standing.owner else "has lost its owner"
-        raise NotAllowed(f'"{name}" {whose}: only its owner and operators change it')
+        raise NotAllowed(f'"{name}" {whose}: only its owner and operators can change it')
     return standing
 
 
@@ -108,9 +110,9 @@ def find_standing(name: str) -> Standing:
 
 
 def take_push(*, name: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """Look at the branch at once because a forge says that it was pushed to. Return False if the signature is wrong.
+    """Check the branch at once because a forge reports a push. Return False if the signature is wrong.
 
-    headers: names in any case. A name that does not exist takes as long as a wrong signature.
+    headers: names in any case. An unknown name takes as long as a wrong signature.
     """
     standing = Standing.objects.filter(name=name, enabled=True).first()
     secret = standing.secret if standing else ""
@@ -164,7 +166,7 @@ def _save(standing: Standing, fields: StandingFields, by: User) -> Standing:
             standing.save()
     except IntegrityError:
         raise FieldRefused(
-            "name", f'there is a standing experiment "{standing.name}" already: take another name'
+            "name", f'there is a standing experiment "{standing.name}" already: choose another name'
         ) from None
     return standing
 
@@ -198,7 +200,7 @@ def _branch(branch: str, tree: Tree) -> str:
 def _hour(name: str, fields: StandingFields) -> int:
     hour: int = getattr(fields, name)
     if hour not in range(24):
-        raise FieldRefused(name, f"{hour} is no hour of the day: give 0 to 23")
+        raise FieldRefused(name, f"{hour} is not an hour of the day: give 0 to 23")
     return hour
 
 
@@ -226,5 +228,5 @@ def _addresses(given: Sequence[str]) -> list[str]:
         try:
             validate_email(address)
         except ValidationError:
-            raise FieldRefused("mail_to", f'"{address[:100]}" is no mail address') from None
+            raise FieldRefused("mail_to", f'"{address[:100]}" is not a mail address') from None
     return kept

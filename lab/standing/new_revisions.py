@@ -50,7 +50,7 @@ class LookOutcome:
 
 
 def due_standings(*, now: datetime | None = None) -> list[int]:
-    """Return those whose branch is to be looked at: pushed to, or not looked at for as long as they say."""
+    """Return the standing experiments whose branch is due for a check: after a push, or after their interval."""
     moment = now or timezone.now()
     enabled = Standing.objects.filter(enabled=True).order_by("polled_at", "pk")
     return [one.pk for one in enabled if _is_due(one, moment) and not is_quiet(one, moment)]
@@ -155,7 +155,7 @@ class _Look:
         """Return why nothing may be queued now; "" if something may."""
         standing = self.standing
         if standing.owner and not may(standing.owner, "submit"):
-            return f"{standing.owner.username} may not submit any more: somebody else has to take it over"
+            return f"{standing.owner.username} may no longer submit: another user must take it over"
         return self._over_budget(tip)
 
     def _over_budget(self, tip: str) -> str:
@@ -181,7 +181,7 @@ class _Look:
         return variants * len(spec.cases) * boots_at_most(spec.measure)
 
     def _new(self, tree: SourceTree, tip: str) -> tuple[list[Logged], str]:
-        """The revisions since the last one measured, the newest last, and what is to be said of them."""
+        """The revisions since the last one measured, the newest last, and a remark on them."""
         last, newest = self.standing.last_commit, logged(tree, tip)
         if not last:
             return [newest], ""
@@ -190,14 +190,14 @@ class _Look:
         except UnknownRevision:
             return [
                 newest
-            ], f"before {tip[:SHORT]} the branch was rewritten: {last[:SHORT]} is not in it any more"
+            ], f"before {tip[:SHORT]} the branch was rewritten: {last[:SHORT]} is no longer in it"
         over = len(new) - 1
         if not over:
             return new, ""
         later = "; they are measured later" if self.standing.backfill else ""
         return (
             new,
-            f"{over} {'revision' if over == 1 else 'revisions'} before {tip[:SHORT]} passed over{later}",
+            f"{over} {'revision' if over == 1 else 'revisions'} before {tip[:SHORT]} skipped{later}",
         )
 
     def _passed_over(self, tree: SourceTree) -> list[Logged]:

@@ -33,7 +33,7 @@ class StandingLine:
 
 @dataclass(frozen=True, slots=True)
 class StandingPage:
-    """One with all there is to know. spent: boots of the tree's budget that are used; budget: None without a limit."""
+    """One standing experiment with its alerts and experiments. spent: boots of the tree's budget that are used; budget: None without a limit."""
 
     line: StandingLine
     cases: str
@@ -44,7 +44,7 @@ class StandingPage:
 
 
 def standing_lines() -> tuple[StandingLine, ...]:
-    """All of them by name."""
+    """Return all standing experiments by name."""
     unseen = Count("alerts", filter=Q(alerts__seen_at=None))
     rows = list(Standing.objects.select_related("owner", "tree").annotate(unseen=unseen))
     latest = Experiment.objects.filter(standing=OuterRef("pk")).order_by("-pk").values("pk")[:1]

@@ -104,7 +104,7 @@ def pooled(values: Floats, layout: BlockLayout) -> Fit:
     row = layout.inverse[column]
     shift = values @ row
     sd = np.sqrt((residuals(values, layout) ** 2).sum(axis=-1) / max(layout.freedom, 1))
-    # pinv(X) pinv(X)' = (X'X)^-1 where the candidate can be told from its blocks at all.
+    # pinv(X) pinv(X)' = (X'X)^-1 where the candidate is distinguishable from its blocks at all.
     return Fit(shift, np.sqrt(row @ row) * sd, np.full(shift.shape, float(layout.freedom)), sd)
 
 

@@ -8,7 +8,7 @@ effective number of points less two degrees of freedom, where autocorrelation rh
 Its p-value is never below that of the most extreme permutation, and is multiplied for the places searched.
 
 Stretches are split while a weak test allows it (binary segmentation); then every step must pass the strict one between
-its neighbours, the worst is dropped and its neighbours are tried again. O(n log n) for each level of splitting.
+its neighbours, the worst is dropped and its neighbours are retried. O(n log n) for each level of splitting.
 
 Sources: Chernoff & Savage, Ann. Math. Stat. 29(4), 1958 (normal scores lose nothing against t); Kovács et al., Seeded
 binary segmentation, Biometrika 110(1), 2023 (windows of doubling length); Hall & Van Keilegom, JRSS B 65(2), 2003

@@ -63,7 +63,7 @@ def _judged(boots: BootTable, shared: Sequence[int], level: float, looks: bool) 
     if len(shared) < LEAST_BLOCKS:
         ratio = None if zeros else ratio_of(float(np.log(two.values) @ two.layout.contrasts[0]))
         return replace(
-            NOTHING, ratio=ratio, why=f"an interval takes {LEAST_BLOCKS} blocks, both sides share 1"
+            NOTHING, ratio=ratio, why=f"an interval needs {LEAST_BLOCKS} blocks, both sides share 1"
         )
     if zeros:
         return _by_order(two, level, looks)
@@ -109,7 +109,7 @@ def _exact(two: BootTable, level: float) -> Shift | None:
     method = "boots of a side agree exactly; the p-value counts the orders in which they could have come"
     if p_value > 1 - level:
         blocks = two.layout.contrasts.shape[0]
-        why = f"boots of a side agree exactly, but {blocks} blocks are too few to rule out luck"
+        why = f"boots of a side agree exactly, but {blocks} blocks are too few to rule out chance"
         return replace(NOTHING, ratio=ratio, p_value=p_value, method=method, why=why)
     return replace(NOTHING, ratio=ratio, low=ratio, high=ratio, p_value=p_value, method=method)
 

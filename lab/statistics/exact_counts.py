@@ -35,7 +35,7 @@ def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float, level: flo
     ratio = theirs / ours
     shift = replace(shift, ratio=ratio)
     if len(sides[0]) < LEAST_BOOTS:
-        return replace(shift, why=f"one boot of the base: that boots agree takes {LEAST_BOOTS}")
+        return replace(shift, why=f"one boot of the base: whether boots agree takes {LEAST_BOOTS}")
     said = f"{shift.method}: {len(sides[0])} and {len(sides[1])} boots agree; floor ±{floor:.2%}"
     return _widened(replace(shift, low=ratio, high=ratio, method=said), floor)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A shift that is clear by itself but not among all metrics of its variant: the interval that is shown allows for them too.
+"""A shift that is significant alone but not among all metrics of its variant: the interval that is shown allows for them too.
 
 Otherwise an interval that leaves out "no change" would stand beside the word inconclusive. The q-value is above 5 % exactly
 if the interval of level 1 - 5 % × p / q holds "no change", so this level is used. After Benjamini & Yekutieli, J. Am.
@@ -35,7 +35,7 @@ def allow_for_family(
         return verdict, shift
     level = agreeing_level(shift.p_value, q_value)
     wider = at_level(level=level)
-    said = f"clear by itself (p = {shift.p_value:.2g}), not among {metrics} metrics (q = {q_value:.2g})"
+    said = f"significant alone (p = {shift.p_value:.2g}), not among {metrics} metrics (q = {q_value:.2g})"
     if shift.ranked is not None:
         ranked = wider.ranked or shift.ranked
         # The typical difference's own interval may leave out 0; the wider one does not.
@@ -52,7 +52,7 @@ def allow_for_family(
         said = f"{said}; the interval is that of this metric alone"
         return replace(verdict, reason=with_boots(said, verdict.boots_needed)), shift
     alone = f"{_percent(shift.low)} to {_percent(shift.high)}"
-    said = f"{said}: the interval, of {100 * level:.3g} %, allows for them; by itself it is {alone}"
+    said = f"{said}: the interval, of {100 * level:.3g} %, allows for them; alone it is {alone}"
     shown = replace(shift, low=wider.low, high=wider.high)
     return replace(verdict, reason=with_boots(said, verdict.boots_needed)), shown
 

@@ -61,7 +61,7 @@ def _table(iterations_per_boot: Sequence[Sequence[float]]) -> Floats | None:
     medians = np.median(boots, axis=1, keepdims=True)
     if not np.all(np.isfinite(boots)) or not np.all(medians > 0):
         return None
-    # Beyond that a value is no iteration that takes long, and its arithmetic overflows.
+    # Beyond that a value is not an iteration that takes long, and its arithmetic overflows.
     if np.any(np.abs(boots) > FARTHEST * medians):
         return None
     return np.asarray(boots / medians, dtype=float)

@@ -72,7 +72,7 @@ def histogram_quantile(
     if min(quantile, 1 - quantile) * size < 1:
         return Quantile(value, why=f"{size:.0f} values do not reach the {quantile:.6g} quantile")
     if len(held) < LEAST_BOOTS:
-        return Quantile(value, why=f"an interval takes {LEAST_BOOTS} boots, {len(held)} count")
+        return Quantile(value, why=f"an interval needs {LEAST_BOOTS} boots, {len(held)} count")
     above = 1 - np.cumsum(table, axis=1) / sizes[:, None]
     share = above.mean(axis=0)
     error = np.maximum(above.std(axis=0, ddof=1) / sqrt(len(held)), np.sqrt(share * (1 - share) / size))

@@ -2,11 +2,11 @@
 """Estimate the main effects and pairwise interactions of switches in a factorial experiment, as ratios.
 
 Model: log of a boot's number = block + sum of (effect × ±½) over switches + sum of (interaction × ±½ × ±½) over
-pairs + chance. So a main effect is the log ratio of on to off, averaged over the other switches' settings, and an
+pairs + noise. So a main effect is the log ratio of on to off, averaged over the other switches' settings, and an
 interaction how much more two switches do together than each alone (a difference of differences).
 Pairs that were not run in all four settings have no interaction in the model: where a design prunes them,
-main effects hold for the settings that were run. Chance is what boots differ by within
-blocks and variants, so that interactions of three switches do not count as chance.
+main effects hold for the settings that were run. The noise is the variation between boots within
+blocks and variants, so that interactions of three switches do not count as noise.
 Where some boots are 0 or less there is no logarithm: the same model of the numbers themselves gives differences in
 the metric's unit, in words, with their p-value.
 Source: Box, Hunter & Hunter, Statistics for Experimenters, 2nd ed. 2005, ch. 5.
@@ -62,7 +62,7 @@ def effects(
     blocks = np.asarray(boots.layout.block[:, None] == np.unique(boots.layout.block), dtype=float)
     without = int(np.count_nonzero(boots.values <= 0))
     numbers = boots.values if without else np.log(boots.values)
-    # Arms, not terms, tell what is chance.
+    # The noise is estimated from arms, not from terms.
     left, freedom = residuals(numbers, boots.layout), boots.layout.freedom
     sd = sqrt(float(left @ left) / freedom) if freedom else None
     if without and sd is not None and sd <= ROUNDING * float(np.max(np.abs(numbers))):
@@ -121,7 +121,7 @@ def _difference(
     what = "on less off" if len(term) == 1 else "both on, beyond each alone,"
     said = f"{why}: there is no ratio; {what} is {estimate:+.4g}"
     if sd is None:
-        return SwitchEffect(term, None, None, None, None, f"{said}; one block: an interval takes 2 blocks")
+        return SwitchEffect(term, None, None, None, None, f"{said}; one block: an interval needs 2 blocks")
     error = unit * sd
     if not error:
         return SwitchEffect(
@@ -143,7 +143,12 @@ def _effect(
     ratio = ratio_of(estimate)
     if sd is None:
         return SwitchEffect(
-            term, ratio, None, None, None, "one block: chance cannot be told, an interval takes 2 blocks"
+            term,
+            ratio,
+            None,
+            None,
+            None,
+            "one block: the noise cannot be estimated, an interval needs 2 blocks",
         )
     if sd <= ROUNDING:
         ratio = 1.0 if abs(estimate) <= ROUNDING else ratio

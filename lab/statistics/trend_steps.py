@@ -31,10 +31,10 @@ from lab.statistics.change_points import (
 MANY_REVISIONS = 20
 # A place k is plausible while twice its log likelihood is this close to the best's: 1 - (1 - exp(-x/2))^2 = 0.05.
 PLAUSIBLE = -2 * log(1 - sqrt(0.95))
-TOO_FEW = "too few revisions after it to tell a step from an outlier"
+TOO_FEW = "too few revisions after it to distinguish a step from an outlier"
 ALIKE = (
     "neighbouring revisions are alike here (autocorrelation {rho:.1f}), and such a series wanders as far without a change;"
-    " a bisection or more boots of both revisions tell"
+    " a bisection or more boots of both revisions would decide"
 )
 # The last revisions stand out when they are further from their level than this many robust deviations.
 STANDS_OUT = 4.0

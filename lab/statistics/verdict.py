@@ -76,10 +76,12 @@ def judge(
         needed = boots_needed(shift, margin=margin, level_used=level_used)
         return Verdict("inconclusive", needed, _unclear(needed, margin))
     if abs(log(shift.ratio)) <= log1p(floor):
-        return Verdict("inconclusive", None, f"smaller than what code layout alone does here (±{floor:.2%})")
+        return Verdict(
+            "inconclusive", None, f"smaller than the effect of code layout alone here (±{floor:.2%})"
+        )
     if q_value is not None and q_value > FALSE_DISCOVERIES:
         needed = _boots_for_adjustment(shift, q_value)
-        said = f"not clear enough among this many metrics (q = {q_value:.2g})"
+        said = f"not significant among this many metrics (q = {q_value:.2g})"
         return Verdict("inconclusive", needed, with_boots(said, needed), held_back=True)
     return Verdict("regression" if (low > 0) == (better == "lower") else "improvement")
 
@@ -100,9 +102,9 @@ def _by_order(
     wanted = level_used if q_value is None else min(level_used, p_value * FALSE_DISCOVERIES / q_value)
     needed = _boots_for_p(shift, p_value, wanted)
     if p_value <= level_used and q_value is not None:
-        said = f"{said}; not clear enough among this many metrics (q = {q_value:.2g})"
+        said = f"{said}; not significant among this many metrics (q = {q_value:.2g})"
         return Verdict("inconclusive", needed, with_boots(said, needed), held_back=True)
-    return Verdict("inconclusive", needed, with_boots(f"{said}; ranks do not tell them apart", needed))
+    return Verdict("inconclusive", needed, with_boots(f"{said}; ranks do not separate them", needed))
 
 
 def lie(ranked: Ranked, unit: str) -> str:
@@ -174,7 +176,7 @@ def _boots_for_an_interval(shift: Shift, level_used: float) -> int | None:
 def _unclear(needed: int | None, margin: float) -> str:
     said = "could be faster or slower"
     if margin <= 0:
-        said += "; with a margin of 0 no change can ever be called unchanged"
+        said += "; with a margin of 0 the verdict is never unchanged"
     return with_boots(said, needed)
 
 

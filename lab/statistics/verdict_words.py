@@ -66,7 +66,7 @@ CONTROLS: Mapping[str, Control] = {
     "a/a": Control("control: same kernel, rebooted", "control failed"),
     "placebo": Control("control: same source, other code layout", "layout matters"),
 }
-"""The variants that are no candidates, by role."""
+"""The variants that are not candidates, by role."""
 DIRECTIONS: Mapping[str, str] = {"lower": "lower is better", "higher": "higher is better"}
 """The direction in which a metric is better, in words."""
 

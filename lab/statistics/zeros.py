@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compare boots of which some are exactly 0: by order, since there is no ratio and no logarithm.
 
-Ranks of the values decide, whatever the number of blocks. What is reported is how often a boot of the candidate lies
+Ranks of the values decide, for any number of blocks. The result is how often a boot of the candidate lies
 above or below one of the base, and the typical difference in the metric's unit, with the interval of the rank test
 where it has one: where many boots are 0, no shift of all boots by the same amount fits the data, and
 there is only the difference of means.
@@ -67,7 +67,7 @@ def _tested(values: Floats, layout: BlockLayout, looks: bool) -> tuple[Floats, F
         test = rank_test(values, layout, chance(ranks, layout))
         return test.p_value, test.freedom, test.shift
     fit = cautious(ranks, layout) if looks else guarded(ranks, layout, alpha=GUARD)[0]
-    # So few ranks are too coarse for t alone: luck is never rarer than the rarest order.
+    # So few ranks are too coarse for t alone: p is never smaller than the chance of the rarest order.
     return np.maximum(fit.p_value(), min(orders(layout), 1.0)), fit.freedom, fit.shift
 
 

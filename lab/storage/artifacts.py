@@ -182,7 +182,7 @@ def _bring(
         except (zlib.error, ValueError) as exc:
             raise _corrupt(store, key, f"{name}: {exc}") from exc
         if found != digest:
-            raise _corrupt(store, key, f"{name} has other bytes than were built")
+            raise _corrupt(store, key, f"{name} differs from what was built")
         (place / name).chmod(0o644)
 
 
@@ -219,9 +219,7 @@ def _packed(directory: Path, name: str, digest: str) -> Iterator[IO[bytes]]:
             out.write(deflater.compress(chunk) if deflater else chunk)
         out.write(deflater.flush() if deflater else b"")
         if hashed.hexdigest() != digest:
-            raise ArtifactCorrupt(
-                f"{directory / name} is not what was built; the kernel is to be built again"
-            )
+            raise ArtifactCorrupt(f"{directory / name} is not what was built; the kernel must be rebuilt")
         out.seek(0)
         yield out
 
@@ -240,7 +238,9 @@ def _room(root: Path, size: int) -> Iterator[Path]:
             yield place
     except OSError as exc:
         if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(f"the disk of {root} filled up while an artifact came; free some space") from exc
+            raise DiskFull(
+                f"the disk of {root} filled up while an artifact was received; free some space"
+            ) from exc
         raise
 
 

@@ -62,7 +62,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
             return self._answered(exc, name)
         if isinstance(exc, NoCredentialsError | PartialCredentialsError):
             return StoreRefused(
-                f"the store {self.address} wants credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or …_FILE"
+                f"the store {self.address} needs credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or …_FILE"
             )
         if isinstance(exc, BotoCoreError):
             return StoreUnreachable(
@@ -76,14 +76,14 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
         operation = exc.operation_name
         if code == "NoSuchBucket" or (code in _NOT_THERE and operation == "HeadBucket"):
             return StoreRefused(
-                f"the store {self.address}: there is no such bucket; make it, or correct KPERFLAB_STORE"
+                f"the store {self.address}: there is no such bucket; create it, or correct KPERFLAB_STORE"
             )
         if code in _NOT_THERE:
             return StoreLacks(f"the store {self.address} has no {name}")
         if code in _REFUSED:
             return StoreRefused(
-                f"the store {self.address} refuses us ({code}{f': {said}' if said else ''}): "
-                "look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do with the bucket"
+                f"the store {self.address} refuses access ({code}{f': {said}' if said else ''}): "
+                "look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and their permissions on the bucket"
             )
         return StoreUnreachable(f"the store {self.address} could not do it ({code}: {said})")
 
@@ -96,7 +96,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
         return made[told]
 
     def stream(self, name: str) -> StoreStream:
-        """The object, as it comes."""
+        """Yield the object in pieces."""
         return cast("StoreStream", self._object(name).get()["Body"])
 
     def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:

@@ -121,7 +121,7 @@ class DirectoryStorage(FileSystemStorage):
     def check(self) -> None:
         """Raise OSError where there is no such directory: a disk that is not mounted is not to be replaced by an empty one."""
         if not Path(self.location).is_dir():
-            raise NotADirectoryError(f"there is no directory {self.location}: make it, or mount it")
+            raise NotADirectoryError(f"there is no directory {self.location}: create it, or mount it")
 
     def room(self) -> DiskRoom:
         """Return the used and free space of its disk."""

@@ -21,7 +21,7 @@ from lab.storage.artifacts import PAPERS, fetch_papers
 from lab.storage.store import Store, lab_store
 
 TAIL_BYTES = 64 * 1024
-# A tail that nobody refreshes is that of a machine that is gone.
+# A tail that is not refreshed belongs to a machine that is gone.
 TAIL_KEPT_S = 60
 _PAPER = re.compile(rf"artifacts/([0-9a-f]{{64}})/({'|'.join(map(re.escape, sorted(PAPERS)))})")
 _LOGS = "objects/logs/"
@@ -64,7 +64,7 @@ class KeptFile:
         return found
 
     def pieces(self) -> Iterator[bytes]:
-        """The whole of it, as much as there is when it is asked for. Raises FileGone before the first piece."""
+        """Yield the whole file, as long as it is at the call. Raises FileGone before the first piece."""
         first = self.piece(0, _STEP)
         return self._from(first)
 
@@ -108,14 +108,14 @@ def name_in_store(name: str) -> str:
 
 
 def put_tail(name: str, path: Path) -> None:
-    """Let others see the end of a file that is being written here; nothing happens while there is none."""
+    """Publish the end of a file that this machine is writing; do nothing while the file does not exist."""
     with suppress(OSError):
         end = _here(path, -TAIL_BYTES, TAIL_BYTES)
         cache.set(_key(name), (end.start, end.data), TAIL_KEPT_S)
 
 
 def drop_tail(name: str) -> None:
-    """The whole of it is in the store now."""
+    """Drop the tail: the whole file is in the store now."""
     cache.delete(_key(name))
 
 

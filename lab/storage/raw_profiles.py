@@ -17,7 +17,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 def raw_path(home: Path, sha256: str) -> Path:
     """Return the path of the perf.data with this hash. Raises UnknownRow for anything but a hash."""
     if not _HASH.fullmatch(sha256):
-        raise UnknownRow(f"{sha256[:80]!r} is no hash of a perf.data")
+        raise UnknownRow(f"{sha256[:80]!r} is not a hash of a perf.data")
     return home / "profiles" / sha256[:2] / sha256
 
 

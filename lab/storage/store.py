@@ -151,5 +151,5 @@ class _Reader:
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise StoreRefused(f'"{name[:100]!a}" is no name of a file in the store')
+        raise StoreRefused(f'"{name[:100]!a}" is not a name of a file in the store')
     return name

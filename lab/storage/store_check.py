@@ -9,10 +9,10 @@ from lab.errors import LabError
 from lab.storage.directory import DiskRoom
 from lab.storage.store import Store, lab_store
 
-# How long an answer counts, and how long whoever asks waits for one.
+# How long an answer is valid, and how long a caller waits for one.
 KEPT_S = 5.0
 DEADLINE_S = 3.0
-# With less, a store that is a directory takes no artifact.
+# With less free space, a store that is a directory accepts no artifact.
 LEAST_FREE = 1 << 30
 
 
@@ -44,7 +44,7 @@ class _Asking:
                 self._wanted, self._since = store, monotonic()
                 self._begin()
                 self._changed.notify_all()
-            # Who comes later waits only for what is left: an answer that is long overdue is waited for by nobody.
+            # A later caller waits only for the remaining time; no caller waits for an answer that is long overdue.
             self._changed.wait_for(
                 lambda: self._known(store) is not None, max(0.0, self._since + DEADLINE_S - monotonic())
             )
@@ -93,7 +93,7 @@ def _checked(store: Store) -> StoreStatus:
     if room.free >= LEAST_FREE:
         return StoreStatus(True, message, room)
     wanted = (
-        f"{LEAST_FREE / (1 << 30):.1f} are wanted: labctl lab expire makes room, or give it a larger disk"
+        f"{LEAST_FREE / (1 << 30):.1f} are needed: free space with labctl lab expire, or use a larger disk"
     )
     return StoreStatus(False, f"{message}, {wanted}", room)
 
@@ -102,7 +102,7 @@ _asking = _Asking()
 
 
 def store_answer() -> StoreStatus | None:
-    """Return whether the lab's store is there, as it was within the last seconds; None for a lab without one."""
+    """Return the state of the lab's store within the last seconds; None for a lab without one."""
     try:
         store = lab_store()
     except LabError as exc:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Translate KPERFLAB_STORE into Django's STORAGES: a directory all machines see, or a bucket that speaks S3.
 
-Nothing is raised here: settings are read by every command, also by the one that is to say what is wrong with them.
+Nothing is raised here: settings are read by every command, also by the command that reports errors in them.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,7 +54,9 @@ def _bucket(where: str) -> dict[str, Any]:
         raise ValueError(f'there is no option "{unknown[0][:40]}"; valid: {", ".join(OPTIONS)}')
     endpoint = asked.get("endpoint", "")
     if endpoint and not (urlsplit(endpoint).scheme in ("http", "https") and urlsplit(endpoint).hostname):
-        raise ValueError(f'endpoint "{endpoint[:80]}" is no address; give http://host:port or https://host')
+        raise ValueError(
+            f'endpoint "{endpoint[:80]}" is not an address; give http://host:port or https://host'
+        )
     style = asked.get("style", "path")
     if style not in ("path", "virtual"):
         raise ValueError(f'style "{style[:20]}" is not one of path, virtual')

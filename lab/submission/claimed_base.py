@@ -68,7 +68,7 @@ def blamed_on_claims(claimed: ClaimedBase, tree: SourceTree) -> Iterator[None]:
 
 
 def with_note(taken: Taken, claimed: ClaimedBase) -> Taken:
-    """Return the switch with what is to be said of its base."""
+    """Return the switch with remarks on its base."""
     note = claimed.notes.get(taken.toggle.name)
     return replace(taken, notes=(*taken.notes, note)) if note else taken
 

@@ -55,7 +55,7 @@ def submit_once(
     if not form:
         return Submitted(submit(), False)
     digest = spec_digest(spec)
-    # Whoever goes back and changes the form means another experiment: the description is part of the key.
+    # A user who goes back and changes the form wants another experiment: the description is part of the key.
     key = f"form:{form[:64]}:{digest}"
     ends = time.monotonic() + wait_s
     while True:

@@ -50,7 +50,7 @@ def checked_location(location: str, by: User | None) -> Address:
 def tree_address(location: str) -> Address:
     """Return the address of a location that `checked_location` has allowed somebody to name before, such as a registered tree's.
 
-    A URL is looked up anew, and refused where it leads to a closed network now. Raises UnknownTree.
+    A URL is looked up again, and refused where it leads to a closed network now. Raises UnknownTree.
     """
     return own_address(location) if is_local(location) else _site_address(location)
 
@@ -62,7 +62,7 @@ def _site_address(location: str) -> Address:
 def check_address(location: str, by: User) -> None:
     """Refuse what is plainly no address for this person, without looking up a name, as web processes must not.
 
-    Whoever answers for a name may take its time: `checked_location` looks it up in a worker. Raises SubmissionRejected.
+    A name server may be slow: `checked_location` looks the name up in a worker. Raises SubmissionRejected.
     """
     try:
         if _is_number(location):

@@ -50,11 +50,11 @@ def _claim(user: User, key: str, body_sha256: str) -> IdempotencyKey | Experimen
         pass
     row = IdempotencyKey.objects.select_related("experiment").filter(user=user, key=key).first()
     if row is not None and row.body_sha256 != body_sha256:
-        raise KeyReused(f'the key "{key[:60]}" was used for another body; take a new one for each submission')
+        raise KeyReused(f'the key "{key[:60]}" was used for another body; use a new key for each submission')
     if row is not None and row.experiment is not None:
         return row.experiment
     if row is not None and row.created_at < now - LONGEST_WORK:
         dead = IdempotencyKey.objects.filter(pk=row.pk, created_at=row.created_at, experiment=None)
         if dead.update(created_at=now):
             return row
-    raise KeyBusy(f'the first request with the key "{key[:60]}" is being worked on; ask again in a moment')
+    raise KeyBusy(f'the first request with the key "{key[:60]}" is in progress; try again in a moment')

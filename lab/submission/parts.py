@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read each part of a description on its own: target, workloads, tree, base, and every switch.
 
-All refusals come out together: where one part keeps another from being read in full, that one is read as far as it goes.
+All refusals are reported together: if one part prevents another from being read in full, the other is read as far as possible.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ from workloads.catalog import Workload, load_catalog
 
 @dataclass(frozen=True, slots=True)
 class PinnedBase:
-    """The commit that an experiment stands on, and the tree it is of, for those that repeat it."""
+    """The base commit of an experiment and its tree, for experiments that repeat it."""
 
     tree: str
     commit: str
@@ -43,7 +43,7 @@ class PinnedBase:
 
 
 def pin_of(spec: ExperimentSpec, origin: models.Experiment | models.Standing | None) -> PinnedBase | None:
-    """Return the commit that a re-run or a clone stands on, where it names the same base: a tag or branch may have moved since."""
+    """Return the commit for a re-run or a clone with the same base: a tag or branch may have moved since."""
     if not isinstance(origin, models.Experiment) or spec.base != origin.spec.get("base", ""):
         return None
     return PinnedBase(origin.tree.name, origin.base_commit, origin.pk)
@@ -51,7 +51,7 @@ def pin_of(spec: ExperimentSpec, origin: models.Experiment | models.Standing | N
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a description, each in order by itself. claimed: the base, and what the mails say of it."""
+    """The parts of a description, each valid on its own. claimed: the base, and what the mails say of it."""
 
     source: Source
     tree: SourceTree
@@ -96,7 +96,7 @@ def read_parts(
         switches = _read_switches(spec, tree, claimed, on_progress, faults)
     faults.check()
     if source is None or target is None or base is None:
-        raise NeedsWorker("the tree is not at hand")
+        raise NeedsWorker("the tree is not in the cache")
     return Parts(source, tree, claimed, target, workloads, switches)
 
 

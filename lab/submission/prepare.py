@@ -76,7 +76,7 @@ def lab_at_fault() -> Iterator[None]:
     try:
         yield
     except KernelsError as exc:
-        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
+        raise LabUnable(f"the lab cannot accept this now: {exc}", exc.detail) from exc
 
 
 @lab_at_fault()
@@ -163,7 +163,7 @@ def _check_size(spec: ExperimentSpec, live: int) -> None:
     if runs > MOST_RUNS:
         raise SubmissionRejected(
             f"{variants} variants × {len(spec.cases)} cases × {boots} boots are {runs:,} boots, "
-            f"at most {MOST_RUNS:,} are taken; lower measure.boots or choose another design"
+            f"at most {MOST_RUNS:,} are allowed; lower measure.boots or choose another design"
         )
 
 

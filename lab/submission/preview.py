@@ -134,7 +134,7 @@ def preview_experiment(
 ) -> Preview:
     """Try a description as submitting it would, and say what it takes. Writes nothing.
 
-    by: who asks, None at this machine's own terminal. origin: the experiment it would be a clone of, whose commit it stands on.
+    by: the user, None at this machine's own terminal. origin: the experiment it would be a clone of, whose commit it stands on.
     Raises what `submit_experiment` raises.
     """
     check_tree_location(spec, by)

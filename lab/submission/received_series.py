@@ -150,9 +150,7 @@ def receive_branch(
 def check_message(message: str) -> str:
     """Return the message-id of what a person gave. Raises FieldRefused, also where this site does not reach lore."""
     if not settings.LORE:
-        raise FieldRefused(
-            "lore", "this site does not reach lore; run b4 am yourself and upload what it writes"
-        )
+        raise FieldRefused("lore", "this site cannot reach lore; run b4 am yourself and upload its output")
     try:
         return message_id(message)
     except KernelsError as exc:
@@ -199,7 +197,7 @@ def each_patch(
     if total > MOST_PATCHES:
         raise FieldRefused(
             "each",
-            f"{received.name or 'the series'} has {total} patches, at most {MOST_PATCHES} can be switches of their own",
+            f"{received.name or 'the series'} has {total} patches, at most {MOST_PATCHES} can be separate switches",
         )
     found, names = [], set(others)
     for number, mail in enumerate(letters_of(series), 1):
@@ -317,7 +315,7 @@ def _refused(field: str, exc: KernelsError) -> FieldRefused | LabUnable:
     """Errors that a person can fix are shown beside the field; a retry may help, too."""
     if exc.blame == "submission" or exc.retry:
         return FieldRefused(field, str(exc))
-    return LabUnable(f"the lab cannot take this in now: {exc}", exc.detail)
+    return LabUnable(f"the lab cannot accept this now: {exc}", exc.detail)
 
 
 def _free(name: str, names: Collection[str]) -> str:

@@ -23,7 +23,7 @@ def cancel_for(*, experiment_id: int, by: User, scopes: Sequence[str] | None = N
     row = own_experiment(experiment_id, by, scopes, "cancel")
     if not cancel_experiment(experiment_id, by=by):
         row.refresh_from_db()
-        raise Outdated(f"experiment {experiment_id} is {row.state} already: there was nothing to cancel")
+        raise Outdated(f"experiment {experiment_id} is {row.state} already: there is nothing to cancel")
 
 
 def rerun_experiment(*, experiment_id: int, by: User | None) -> Submitted:
@@ -52,5 +52,7 @@ def hand_over_rerun(*, experiment_id: int, by: User) -> Fetch:
 def _over(experiment_id: int) -> Experiment:
     row = experiment_row(experiment_id)
     if row.state in OPEN_EXPERIMENT:
-        raise Outdated(f"experiment {experiment_id} is {row.state}: wait for its end, or cancel it first")
+        raise Outdated(
+            f"experiment {experiment_id} is {row.state}: wait until it finishes, or cancel it first"
+        )
     return row

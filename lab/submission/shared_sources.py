@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Put the sources of a submission into the store as git bundles, for build workers on other machines.
 
-A variant's commit goes over its base, some KiB. The base goes whole where other machines cannot be told to fetch it: a
+A variant's commit goes over its base, some KiB. The base goes whole where other machines have no place to fetch it from: a
 source archive, or a repository of this machine.
 """
 

@@ -67,7 +67,7 @@ def submit_experiment(
 ) -> Experiment:
     """Take an experiment in and queue it; returns its row.
 
-    by: who asks, None at this machine's own terminal. origin: the experiment it was re-run or cloned from, or the standing
+    by: the user, None at this machine's own terminal. origin: the experiment it was re-run or cloned from, or the standing
     one that asks for it. home: the state root, settings.HOME if None. on_progress gets lines for people.
     on_written is called in the transaction that writes everything.
     Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault; then nothing is written.
@@ -96,7 +96,7 @@ def submit_experiment(
 def find_unfinished(
     spec: ExperimentSpec, *, by: User | None = None, home: Path | None = None
 ) -> Experiment | None:
-    """Return the newest experiment of the very same description that is not over yet; by: of one person only.
+    """Return the newest experiment of exactly the same description that is unfinished; by: of one person only.
 
     A branch may have moved since, and the description then means another commit: where it names one, only what was queued
     within SAME_S seconds is the same. Full commits, tags (which stay here) and archives do not move.
@@ -130,7 +130,7 @@ def _write_experiment(
     tree = tree_row(source, prepared.tree.default_revision)
     return Experiment.objects.create(
         name=spec.name,
-        # How urgent it was is no part of what a re-run or a reproducer asks for.
+        # How urgent it was is not part of what a re-run or a reproducer asks for.
         spec=spec.model_dump(mode="json", exclude={"priority"}),
         digest=spec_digest(spec),
         tree=tree,

@@ -47,7 +47,7 @@ def measurements(
     """
     older, dots, newer = wanted.revisions.partition("..")
     if not (older and dots and newer):
-        raise SubmissionRejected(f'revisions: "{wanted.revisions}" is no range; write older..newer')
+        raise SubmissionRejected(f'revisions: "{wanted.revisions}" is not a range; write older..newer')
     first = _description(wanted, older, older)
     try:
         row, tree = open_named(first, home or settings.HOME, on_progress)

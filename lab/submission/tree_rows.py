@@ -17,7 +17,7 @@ def tree_row(source: Source, default_revision: str = "") -> Tree:
     row, _ = Tree.objects.get_or_create(name=source.name, defaults=known)
     if (row.kind, row.location) != (source.kind, source.location):
         raise SubmissionRejected(
-            f"the name {source.name} stands for the tree at {row.location} already; nothing of it was changed"
+            f"the name {source.name} stands for the tree at {row.location} already; it was not changed"
         )
     if default_revision and row.default_revision != default_revision:
         row.default_revision = default_revision

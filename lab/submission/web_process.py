@@ -98,7 +98,7 @@ def _check_parts_here(description: Mapping[str, Any], by: User) -> None:
 def _here(spec: ExperimentSpec, by: User) -> Iterator[None]:
     check_here(spec, by)
     if not _PLACES.acquire(blocking=False):
-        raise NeedsWorker(f"{LOCAL_AT_ONCE} previews and submissions are carried out here already")
+        raise NeedsWorker(f"{LOCAL_AT_ONCE} previews and submissions are running here already")
     try:
         yield
     finally:

@@ -30,7 +30,7 @@ from workloads.guest.tuning import HugePages, Tuning
 
 IPMI_PORT = 623
 MOST_CPU = 8191
-# Tags of the unions below: pydantic puts them into its paths, where they are no fields.
+# Tags of the unions below: pydantic puts them into its paths, where they are not fields.
 _TAGS = frozenset({"redfish", "ipmi", "sol", "netconsole", "none"})
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]+$")]
@@ -41,13 +41,13 @@ Port = Annotated[StrictInt, Field(ge=1, le=65535)]
 
 def _absolute(path: str) -> str:
     if not re.fullmatch(r"/[^\x00-\x1f\x7f]{1,500}", path):
-        raise ValueError(f'"{path[:80]}" is no absolute path of a file')
+        raise ValueError(f'"{path[:80]}" is not the absolute path of a file')
     return path
 
 
 def _mac(address: str) -> str:
     if not re.fullmatch(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", address):
-        raise ValueError(f'"{address[:80]}" is no address of a network card; write 52:54:00:12:34:56')
+        raise ValueError(f'"{address[:80]}" is not the address of a network card; write 52:54:00:12:34:56')
     return address.lower()
 
 
@@ -98,11 +98,13 @@ class RedfishPower(_Part):
     def _is_an_address(cls, address: str) -> str:
         url = _url(address)
         if url.scheme not in {"http", "https"} or not url.hostname:
-            raise ValueError(f'"{address}" is no address of a BMC; write https://host or https://host:port')
+            raise ValueError(
+                f'"{address}" is not the address of a BMC; write https://host or https://host:port'
+            )
         if url.username or url.password:
-            raise ValueError("an address holds no user and no password; give user and password_file")
+            raise ValueError("an address must not contain a user or a password; give user and password_file")
         if url.path.strip("/") or url.query or url.fragment:
-            raise ValueError(f'"{address}" goes on after the host; the path of the machine goes into system')
+            raise ValueError(f'"{address}" continues after the host; put the path of the machine into system')
         return address.rstrip("/")
 
 
@@ -161,7 +163,7 @@ class NetConsole(_Part):
         try:
             return str(ipaddress.IPv4Address(address))
         except ValueError:
-            raise ValueError(f'"{address}" is no IPv4 address; the kernel looks up no names') from None
+            raise ValueError(f'"{address}" is not an IPv4 address; the kernel looks up no names') from None
 
 
 class NoConsole(_Part):
@@ -194,7 +196,7 @@ class Access(_Part):
         try:
             return str(ipaddress.IPv4Address(address)) if address else ""
         except ValueError:
-            raise ValueError(f'"{address}" is no IPv4 address') from None
+            raise ValueError(f'"{address}" is not an IPv4 address') from None
 
     @field_validator("fragments")
     @classmethod
@@ -202,7 +204,7 @@ class Access(_Part):
         known = fragment_names()
         for name in names:
             if name not in known:
-                raise ValueError(f'no config fragment is called "{name}"; {nearest(name, known)}')
+                raise ValueError(f'there is no config fragment "{name}"; {nearest(name, known)}')
         return names
 
     @model_validator(mode="after")
@@ -262,7 +264,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """Split "host", "host:port" and "[v6]:port". Raises ValueError."""
     match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):?([0-9]{1,5})?", address)
     if not match or not 0 < int(match[3] or IPMI_PORT) < 65536 or address.endswith(":"):
-        raise ValueError(f'"{address}" is no address of a BMC; write host, host:port or [v6]:port')
+        raise ValueError(f'"{address}" is not the address of a BMC; write host, host:port or [v6]:port')
     return match[1] or match[2], int(match[3] or IPMI_PORT)
 
 
@@ -297,7 +299,7 @@ def _url(address: str) -> Any:
         url = urlsplit(address)
         url.port  # noqa: B018  raises where it is none
     except ValueError as error:
-        raise ValueError(f'"{address}" is no address: {error}') from None
+        raise ValueError(f'"{address}" is not an address: {error}') from None
     return url
 
 
@@ -305,4 +307,4 @@ def _check_cpus(text: str) -> None:
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
         if not match or int(match[2] or match[1]) > MOST_CPU or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError(f'"{text}" is no list of CPUs; write 1-3,5')
+            raise ValueError(f'"{text}" is not a list of CPUs; write 1-3,5')

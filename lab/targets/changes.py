@@ -97,7 +97,7 @@ def remove_target(*, by: User | None, target_id: int) -> str:
         row.delete()
     except ProtectedError:
         raise FieldRefused(
-            "name", f"experiments were made on {row.name}, and stay: disable it instead"
+            "name", f"{row.name} has experiments, which are kept: disable it instead"
         ) from None
     return row.name
 
@@ -131,7 +131,9 @@ def named_target(name: str) -> Target:
 
 def _allowed(by: User | None) -> None:
     if by is not None and not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: operators add, change, enable and disable targets")
+        raise NotAllowed(
+            f"{by.username} is a {by.role}: only operators can add, change, enable and disable targets"
+        )
 
 
 def _locked(target_id: int) -> Target:
@@ -146,7 +148,7 @@ def _changed(row: Target, changes: Mapping[str, Any], seen: str | None) -> Targe
         raise FieldRefused(unknown, f'there is no field "{unknown}"; {nearest(unknown, CHANGEABLE)}')
     if seen is not None and seen != fingerprint(row):
         raise Outdated(
-            f"{row.name} was changed by somebody else in the meantime: look again before changing it"
+            f"{row.name} was changed by somebody else in the meantime: reload it before changing it"
         )
     now = {name: getattr(row, name) for name in CHANGEABLE}
     Target.objects.filter(pk=row.pk).update(**_checked(TargetFields(**(now | dict(changes))), row.pk))
@@ -193,7 +195,7 @@ def _access(wanted: TargetFields, others: Any) -> dict[str, Any]:
     """Access, as it is stored."""
     kind = DRIVERS[wanted.driver].access
     if kind == "none" and wanted.access:
-        raise FieldRefused("access", "access: a guest of this host is reached without; leave it out")
+        raise FieldRefused("access", "access: a guest of this host needs none; leave it out")
     if kind != "machine":
         return _plain(wanted.access)
     access = read_access(wanted.access)
@@ -209,8 +211,8 @@ def _plain(access: Mapping[str, Any]) -> dict[str, Any]:
         told = dict(json.loads(json.dumps(dict(access), allow_nan=False)))
     except (TypeError, ValueError):
         raise FieldRefused(
-            "access", "access: holds what JSON has no word for, such as a date or nan"
+            "access", "access: contains values that JSON cannot express, such as a date or nan"
         ) from None
     if told != storable(told):
-        raise FieldRefused("access", "access: holds characters that no text may have, such as NUL")
+        raise FieldRefused("access", "access: contains characters that are not allowed, such as NUL")
     return told

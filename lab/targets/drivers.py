@@ -34,7 +34,7 @@ DRIVERS: Final[Mapping[str, DriverKind]] = {
     kind.name: kind
     for kind in (
         DriverKind("libvirt", "libvirt: a guest", guest=True, clocks=CLOCKS),
-        DriverKind("metal", "metal: a machine of its own", access="machine", sized=False, estimated=False),
+        DriverKind("metal", "metal: a physical machine", access="machine", sized=False, estimated=False),
         DriverKind("fake", "fake: plays boots", clocks=("wall", "instructions"), access="object"),
     )
 }

@@ -56,12 +56,12 @@ class Checked:
 def ask_check(*, by: User | None, target_id: int) -> Target:
     """Have a target checked as soon as it boots nothing. Raises NotAllowed, UnknownRow, FieldRefused."""
     if by is not None and not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: operators have targets checked")
+        raise NotAllowed(f"{by.username} is a {by.role}: only operators can request health checks")
     target = get_target(target_id)
     known_kernel(target)
     if target.quarantined_at is not None or not target.enabled:
         raise FieldRefused(
-            "target", f"{target.name} boots nothing now: release or enable it, then it is checked"
+            "target", f"{target.name} is out of service: release or enable it, then it is checked"
         )
     Target.objects.filter(pk=target.pk).update(check_asked_at=timezone.now())
     return target
@@ -93,8 +93,8 @@ def known_kernel(target: Target) -> str:
             return str(found)
     raise FieldRefused(
         "target",
-        f"{target.name} has no kernel known to be good: "
-        "an operator's experiment that ends well there leaves one, and one on an archive's own revision",
+        f"{target.name} has no known-good kernel: "
+        "a successful experiment there by an operator, or on an archive's own revision, provides one",
     )
 
 

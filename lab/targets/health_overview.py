@@ -27,7 +27,7 @@ ILL_SHARE = 0.1
 
 
 class TargetRow(NamedTuple):
-    """A target as lists show it: a thousand of them are read for one page, so they are no instances of the model."""
+    """A target as lists show it: a thousand of them are read for one page, so they are not instances of the model."""
 
     id: int
     name: str

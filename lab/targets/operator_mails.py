@@ -66,7 +66,9 @@ def tell_operators(*, now: datetime | None = None) -> NoticesSent | None:
     except (SMTPException, OSError) as exc:
         for notice in ours:
             _put_back(notice)
-        return NoticesSent(texts, f"no mail could be sent, it is tried again: {type(exc).__name__}: {exc}")
+        return NoticesSent(
+            texts, f"the mail could not be sent and will be retried: {type(exc).__name__}: {exc}"
+        )
     return NoticesSent(texts)
 
 
@@ -100,7 +102,7 @@ def _body(notices: Sequence[Notice]) -> str:
         place = f"{settings.PUBLIC_URL}{reverse('target', args=[notice.row.target.name])}"
         lines += [notice.text, f"  {at:%Y-%m-%d %H:%M} UTC, {place}", ""]
     lines += [
-        "A target in quarantine boots nothing. Look at it, then release it on its page, or with",
+        "A target in quarantine is out of service. Check it, then release it on its page, or with",
         "`labctl target check NAME` and `labctl target release NAME`.",
         "-- ",
         f"Sent to the operators of {settings.PUBLIC_URL}.",

@@ -22,7 +22,7 @@ FAULTS_IN_A_ROW = 3
 def note_fault(target_id: int, problem: str) -> bool:
     """Count a fault of the lab on a target; True if it is the one that puts it into quarantine.
 
-    Call it in the transaction that records the fault. What waits for the target in a group goes elsewhere.
+    Call it in the transaction that records the fault. Boots that wait for the target in a group go elsewhere.
     """
     rows = Target.objects.filter(pk=target_id)
     rows.update(faults=F("faults") + 1)
@@ -44,7 +44,7 @@ def quarantine_target(target_id: int, reason: str) -> bool:
 def release_target(*, target_id: int, by: User | None) -> Target:
     """Let a target boot again; by: None at this machine's own terminal. Raises NotAllowed, UnknownRow."""
     if by is not None and not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: operators release targets")
+        raise NotAllowed(f"{by.username} is a {by.role}: only operators can release targets")
     rows = Target.objects.filter(pk=target_id)
     # Whatever it was is over, they say: a health check tells.
     over = {"quarantined_at": None, "quarantine_reason": "", "faults": 0, "check_asked_at": timezone.now()}
@@ -75,7 +75,7 @@ def _end(held: Target, by: User | None) -> None:
     now = timezone.now()
     row = Quarantine.objects.select_related("target").filter(target=held, ended_at=None).first()
     if row is None:
-        # It began before there were these rows: nobody is to be told of its begin any more.
+        # It began before these rows existed: its beginning is not reported any more.
         row = Quarantine(target=held, reason=held.quarantine_reason, began_told_at=now)
         row.began_at = held.quarantined_at or now
     row.ended_at, row.ended_by = now, by

@@ -52,7 +52,7 @@ class WaitingBoots:
 
 
 def waiting_boots() -> tuple[WaitingBoots, ...]:
-    """Return all boots that wait, in one statement. Whoever asks for several lists of them reads them once and hands them on."""
+    """Return all boots that wait, in one statement. A caller that needs several lists of them reads them once and passes them on."""
     words = _WORDS[connection.vendor]
     text = _WAITING.format(
         later=words["later"],

@@ -99,7 +99,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     """Fail a test that started a process and is not marked."""
     report = (yield).get_result()
     if report.passed:
-        # xdist would send them for each test, and nobody reads them.
+        # xdist would send them for each test, without a reader.
         report.keywords = {}
     unexpected = sorted(set(_started) - _HARMLESS)
     if report.when == "call" and report.passed and unexpected and not _is_apart(item):

@@ -63,7 +63,7 @@ def pytest_configure() -> None:
 
     use_template()
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    # Each test's client starts the middleware anew: it looks for static files when asked, and does not list them all.
+    # Each test's client starts the middleware again: it looks for static files when asked, and does not list them all.
     django_settings.WHITENOISE_AUTOREFRESH = True
     _flush_swapped_tables()
     _keep_the_guest()

@@ -162,7 +162,7 @@ def test_a_wrong_setting_is_one_line_at_the_command_line(tmp_path: Path) -> None
     done = manage(tmp_path, "check", KPERFLAB_DATABASE="mysql://u:hidden@h/db")
     assert done.returncode != 0
     assert "hidden" not in done.stderr
-    assert done.stderr.startswith("manage.py: KPERFLAB_DATABASE is no PostgreSQL URL")
+    assert done.stderr.startswith("manage.py: KPERFLAB_DATABASE is not a PostgreSQL URL")
 
 
 @pytest.mark.thorough
@@ -243,7 +243,7 @@ def test_a_file_with_a_password_that_others_may_read_is_named(
     monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(f"{name}_FILE", str(file))
     assert [line for line in open_secrets() if name in line] == [
-        f"{name}_FILE names {file}, which others may read (0644): chmod 600 {file}"
+        f"{name}_FILE names {file}, which other users may read (0644): chmod 600 {file}"
     ]
     file.chmod(0o600)
     assert not [line for line in open_secrets() if name in line]

@@ -18,7 +18,7 @@ from lab.models import BasePoint, Case, Revision
 from lab.statistics.trend_steps import TrendStep, find_steps
 from lab.trends.stale import kind_of_machine
 
-# Fewer revisions are no trend.
+# Fewer revisions are not a trend.
 LEAST_POINTS = 2
 # Longer ranges are shown by their ends.
 MOST_LISTED = 100
@@ -119,7 +119,7 @@ class TrendLine:
 class TrendPage:
     """A trend with its points in the order of the tree's history, and its steps.
 
-    unplaced: measured revisions whose place in the history nobody noted; they are not points.
+    unplaced: measured revisions whose place in the history was not recorded; they are not points.
     """
 
     line: TrendLine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Say of trends that their points have changed, so that their summaries are computed anew."""
+"""Say of trends that their points have changed, so that their summaries are computed again."""
 
 from collections.abc import Collection
 

@@ -23,7 +23,9 @@ def decide_steps(*, by: User, picks: Sequence[str], state: str, note: str = "", 
     picks: as StepGroup.pick. Raises NotAllowed, UnknownRow, FieldRefused for "step", "state", "note" and "bug".
     """
     if not may(by, "submit"):
-        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators decide about steps")
+        raise NotAllowed(
+            f"{by.username} is a {by.role}: only submitters and operators can decide about steps"
+        )
     if state not in StepDecision.State.values:
         valid = ", ".join(StepDecision.State.values)
         raise FieldRefused("state", f'there is no state "{state[:40]}"; valid: {valid}')
@@ -56,7 +58,7 @@ def _picked(picks: Sequence[str]) -> list[tuple[str, str]]:
     for pick in picks:
         match = _PICK.fullmatch(pick[:10_000])
         if match is None:
-            raise FieldRefused("step", "that names no step; open the page again")
+            raise FieldRefused("step", "this is not a step; reload the page")
         steps |= {(trend, match[2]): None for trend in match[1].split("-")}
     if len(steps) > AT_ONCE:
         raise FieldRefused("step", f"choose at most {AT_ONCE:,} steps at once, not {len(steps):,}")

@@ -30,7 +30,7 @@ class TokenAuth(TokenAuthentication):  # type: ignore[misc]  # the library has n
         """Find a token that still counts. Raises AuthenticationFailed."""
         found = find_token(token.decode(errors="replace"))
         if found is None:
-            raise AuthenticationFailed("this token is not known here, or it has ended; make a new one")
+            raise AuthenticationFailed("this token is not known here, or it has expired; create a new one")
         return found.user, found
 
 
@@ -47,7 +47,7 @@ class PasswordAuth(BasicAuthentication):
         if too_many_wrong_from(client_address(request)):
             raise Throttled(wait=LOCKED_S)
         if "\0" in userid or "\0" in password:
-            raise AuthenticationFailed("a name and a password have no NUL")
+            raise AuthenticationFailed("a name and a password must not contain NUL")
         return super().authenticate_credentials(userid, password, request)
 
 
@@ -115,6 +115,8 @@ def needed_for(view: Any) -> Action | None:
 def _why_not(request: Request, action: Action) -> str:
     scopes = scopes_of(request)
     if scopes is not None and may(request.user, action):
-        return f'this token has no scope "{action}", only {", ".join(scopes) or "none"}; make one that has'
+        return (
+            f'this token has no scope "{action}", only {", ".join(scopes) or "none"}; use a token that has it'
+        )
     role = getattr(request.user, "role", "")
     return f"a {role} may not {action}; ask an operator of this lab" if role else f"sign in to {action}"

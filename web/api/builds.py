@@ -42,9 +42,9 @@ class BuildRow(serializers.Serializer[Any]):
     blame = serializers.ChoiceField(BLAMED, allow_blank=True)
     problem = serializers.CharField(allow_blank=True)
     attempt = serializers.IntegerField()
-    steps_done = serializers.IntegerField(help_text="Objects that the build under way has made.")
+    steps_done = serializers.IntegerField(help_text="Objects that the running build has compiled.")
     steps_expected = serializers.IntegerField(
-        help_text="Objects that it is expected to make; 0 while unknown."
+        help_text="Objects that it is expected to compile; 0 while unknown."
     )
     corrupted = serializers.IntegerField()
     created_at = serializers.DateTimeField()

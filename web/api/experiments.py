@@ -56,8 +56,8 @@ class ExperimentRow(serializers.Serializer[Any]):
     """
 
     id = serializers.IntegerField()
-    url = serializers.URLField(source="*", help_text="Of this, in the API.")
-    page = serializers.URLField(source="*", help_text="Of its page, for people.")
+    url = serializers.URLField(source="*", help_text="Its address in the API.")
+    page = serializers.URLField(source="*", help_text="The address of its page.")
     name = serializers.CharField()
     state = serializers.ChoiceField(ExperimentState.choices)
     problem = serializers.CharField(allow_blank=True)
@@ -140,7 +140,7 @@ class ActivityShape(serializers.Serializer[Any]):
     label = serializers.CharField()  # type: ignore[assignment]
     since = serializers.DateTimeField(allow_null=True)
     percent = serializers.IntegerField(
-        allow_null=True, help_text="The share of a build's objects that are made; null where it is unknown."
+        allow_null=True, help_text="The share of a build's objects that are compiled; null if unknown."
     )
     left_s = Number()
 
@@ -170,10 +170,12 @@ class ProgressShape(serializers.Serializer[Any]):
     now = ActivityShape(many=True)
     eta_s = Number()
     stalled = serializers.CharField(
-        allow_blank=True, help_text="Why nothing works on it; empty while something does."
+        allow_blank=True, help_text="The reason why no worker works on it; empty while one does."
     )
-    way_out = serializers.CharField(allow_blank=True, help_text="What gets a stalled experiment going again.")
-    queue = QueuePlaceShape(allow_null=True, help_text="Its place in the queue while it waits for its turn.")
+    way_out = serializers.CharField(
+        allow_blank=True, help_text="How to get a stalled experiment going again."
+    )
+    queue = QueuePlaceShape(allow_null=True, help_text="Its place in the queue while it waits.")
 
 
 CONCLUSION: Any = resolve_type_hint(ConclusionData)  # type: ignore[no-untyped-call]
@@ -202,11 +204,11 @@ class ExperimentDetail(ExperimentRow):
     progress = ProgressShape(source="*")
     conclusion = ConclusionField(
         source="*",
-        help_text="What each variant does to each case, how sure that is, and what to do next, in words.",
+        help_text="The effect of each variant on each case, with its confidence, and the next step, in words.",
     )
     description = Mapped(
         source="*",
-        help_text="Every field that was asked for, with its default where it was not; patch texts are at description/.",
+        help_text="Every field of the description, with its default if it was not set; patch texts are at description/.",
     )
 
 
@@ -323,7 +325,7 @@ class Experiments(Submission):
     )
     @action(detail=True, methods=["post"])
     def rerun(self, request: Request, id: int) -> Response:  # noqa: A002
-        """Queue the same description again; answers 200 where your last re-run of it is not over yet.
+        """Queue the same description again; answers 200 if your last re-run of it is unfinished.
 
         Answers 202 with a fetch to look at where a worker has to get the tree first.
         """

@@ -30,7 +30,7 @@ def as_file(body: str | bytes, media_type: str, name: str) -> HttpResponse:
 def form_named(forms: Mapping[str, T], form: str, thing: str) -> T:
     """One of the forms. Raises UnknownRow with those that there are."""
     if form not in forms:
-        raise UnknownRow(f'{thing} has no form "{form[:40]}"; {nearest(form[:40], forms)}')
+        raise UnknownRow(f'{thing} has no format "{form[:40]}"; {nearest(form[:40], forms)}')
     return forms[form]
 
 

@@ -56,7 +56,7 @@ class TruthFilter(django_filters.Filter):  # type: ignore[misc]
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": _PLAIN_TEXT})
 class TextFilter(django_filters.CharFilter):  # type: ignore[misc]
-    """A text that is to be equal."""
+    """A text that must be equal."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(max_length=LONGEST, strip=False, **given)
@@ -115,7 +115,7 @@ class Search(SearchFilter):
         if not fields:
             return []
         schema = {"type": "string", "maxLength": LONGEST, "pattern": _PLAIN_TEXT}
-        told = f"Words that are each to be found in {', '.join(name.replace('__', '.') for name in fields)}."
+        told = f"Words that must all occur in {', '.join(name.replace('__', '.') for name in fields)}."
         return [{"name": "search", "in": "query", "required": False, "description": told, "schema": schema}]
 
 
@@ -134,7 +134,7 @@ class Ordering(OrderingFilter):
         for name in names:
             if name.removeprefix("-") not in known:
                 raise ParameterRefused(
-                    "ordering", f'"{name[:40]}" is no field to order by; {nearest(name[:40], known)}'
+                    "ordering", f'"{name[:40]}" is not a field to order by; {nearest(name[:40], known)}'
                 )
         told = [
             ("-" if n.startswith("-") else "") + paths.get(n.removeprefix("-"), n.removeprefix("-"))
@@ -149,7 +149,7 @@ class Ordering(OrderingFilter):
             return []
         words = "|".join(f"-?{name}" for name in known)
         schema = {"type": "string", "pattern": f"^(?:{words})(?:,(?:{words}))*$", "maxLength": 200}
-        told = f"Any of {', '.join(known)}, separated by commas; a minus turns one round."
+        told = f"Any of {', '.join(known)}, separated by commas; a minus reverses the order."
         return [{"name": "ordering", "in": "query", "required": False, "description": told, "schema": schema}]
 
 

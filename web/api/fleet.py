@@ -47,7 +47,7 @@ class WorkerFilters(Filters):
 
 
 class Workers(Resource):
-    """Workers that were heard of in the last day."""
+    """Workers that reported in the last day."""
 
     queryset = Worker.objects.all()
     rows = WorkerRow
@@ -158,7 +158,7 @@ class Claims(View):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
-        """Take a claim back: its work is queued again, its worker stops and writes nothing of it."""
+        """Take a claim back: its work is queued again, its worker stops and discards its result."""
         take_back(by=cast("User", request.user), kind=self.kind, work=id)
         return HttpResponse(status=204)
 

@@ -103,7 +103,7 @@ class Hooks(Resource):
     also_answers: ClassVar = {"attempt": (422,)}
 
     def get_queryset(self) -> QuerySet[Any]:
-        """Those that who asks may see."""
+        """Return the rows that the user may see."""
         return _visible(self, super().get_queryset(), "owner")
 
     @extend_schema(request=WantedHook, responses={201: MadeHook})
@@ -116,7 +116,7 @@ class Hooks(Resource):
 
     @extend_schema(request=WantedHook, responses=HookRow)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """Change what is given of it; with another kind or host it needs its secret anew."""
+        """Change what is given of it; with another kind or host it needs its secret again."""
         user, scopes = cast("User", request.user), scopes_of(request)
         given = taken(WantedHook, request, partial=True)
         row = own_hook(hook_id=id, by=user, scopes=scopes)
@@ -179,7 +179,7 @@ class Deliveries(Resource):
     needed: ClassVar = {"again": "submit"}
 
     def get_queryset(self) -> QuerySet[Any]:
-        """Those of hooks that who asks may see."""
+        """Return the deliveries of hooks that the user may see."""
         return _visible(self, super().get_queryset(), "hook__owner")
 
     @extend_schema(request=None, responses=DeliveryRow)

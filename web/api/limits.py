@@ -15,7 +15,7 @@ class PersonLimit(UserRateThrottle):
         return settings.API_RATES[self.scope]
 
     def get_cache_key(self, request: object, view: object) -> str | None:
-        """None for strangers, whom StrangerLimit counts."""
+        """Return None for anonymous clients, which StrangerLimit counts."""
         user = getattr(request, "user", None)
         return super().get_cache_key(request, view) if user and user.is_authenticated else None  # type: ignore[arg-type]
 
@@ -36,7 +36,7 @@ class LoginLimit(StrangerLimit):
     scope = "login"
 
     def get_cache_key(self, request: object, view: object) -> str:
-        """By address, whoever it turns out to be."""
+        """Count by address, before anybody is identified."""
         ident = self.get_ident(request)  # type: ignore[arg-type]
         return self.cache_format % {"scope": self.scope, "ident": ident}
 

@@ -23,7 +23,7 @@ _OFFSET = OpenApiParameter(
     "offset",
     {"type": "integer", "minimum": 0, "maximum": MOST_OFFSET, "default": 0},
     OpenApiParameter.QUERY,
-    description=f"Bytes to leave out; an answer holds {MOST_BYTES >> 20} MiB at most.",
+    description=f"Bytes to skip; a response has {MOST_BYTES >> 20} MiB at most.",
 )
 
 
@@ -36,7 +36,7 @@ def _header(name: str, schema: dict[str, Any], told: str) -> OpenApiParameter:
 told_as_log = extend_schema(
     parameters=[
         _OFFSET,
-        _header("Log-Complete", {"type": "string", "enum": ["true", "false"]}, "Nothing will follow this."),
+        _header("Log-Complete", {"type": "string", "enum": ["true", "false"]}, "Nothing follows."),
         _header("Log-Next", {"type": "integer", "minimum": 0}, "The offset of what follows."),
     ],
     responses={(200, "text/plain"): OpenApiTypes.STR},
@@ -59,7 +59,7 @@ def log_from(request: Request, file: KeptFile, *, over: bool) -> HttpResponse:
         if exc.removed:
             raise Refusal(Problem(410, f"this log was {exc}")) from exc
         if over:
-            raise Http404("this log is not on this machine any more") from exc
+            raise Http404("this log is no longer on this machine") from exc
     following = start + len(data)
     headers = {
         "Log-Complete": "true" if over and following >= size else "false",

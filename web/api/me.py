@@ -39,7 +39,7 @@ class MeShape(serializers.Serializer[Any]):
     may = serializers.ListField(child=serializers.ChoiceField(ACTIONS))
     email = serializers.CharField(allow_blank=True)
     finish_mails = serializers.BooleanField(
-        help_text="Whether a mail is sent when an experiment of theirs finishes, where there is an address."
+        help_text="Send a mail when an experiment of this person finishes, if they have an address."
     )
 
 
@@ -95,7 +95,7 @@ class Me(View):
     serializer_class = MeShape
 
     def get_permissions(self) -> list[BasePermission]:
-        """Anybody may ask; changing is for whoever has a name."""
+        """Anybody may read; only signed-in users may change."""
         return [OwnThings()] if getattr(self, "action", None) == "change" else []
 
     @extend_schema(operation_id="me", responses=MeShape)
@@ -132,7 +132,7 @@ class Tokens(View):
     pagination_class = None
 
     def get_permissions(self) -> list[BasePermission]:
-        """Looking, and ending, is for whoever has a name; making needs the person."""
+        """Signed-in users may read and revoke; creating needs a session or a password, not a token."""
         return [InPerson() if getattr(self, "action", None) == "create" else SignedIn()]
 
     def list(self, request: Request) -> Response:
@@ -163,7 +163,7 @@ class Login(View):
 
     @extend_schema(operation_id="login", request=WantedLogin, responses={201: IssuedShape})
     def create(self, request: Request) -> Response:
-        """Make a token for whoever gives their name and password (HTTP Basic); told this once."""
+        """Create a token from a name and a password (HTTP Basic); it is shown only once."""
         user = cast("User", request.user)
         wanted: dict[str, Any] = {"scopes": scopes_of_user(user)} | taken(WantedLogin, request)
         token, text = issue_token(user=user, **wanted)

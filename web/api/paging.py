@@ -107,7 +107,7 @@ class Pages(PageNumberPagination):
         told: dict[str, Any] = super().get_paginated_response_schema(schema)
         told["properties"]["count"] |= {
             "type": ["integer", "null"],
-            "description": f"Null where there are more than {MOST_COUNTED:,}, and behind a number.",
+            "description": f"Null where there are more than {MOST_COUNTED:,}, and with ?after=.",
         }
         return told
 
@@ -115,12 +115,12 @@ class Pages(PageNumberPagination):
         """As the schema tells it."""
         return [
             _parameter(
-                "page", f"Which page, from 1; pages end at row {MOST_COUNTED:,}.", maximum=_MOST_NUMBER
+                "page", f"Page number, from 1; pages end at row {MOST_COUNTED:,}.", maximum=_MOST_NUMBER
             ),
             _parameter("page_size", "Rows on a page.", maximum=self.max_page_size, default=self.page_size),
             _parameter(
                 "after",
-                "Rows behind this number, in lists in the order of numbers.",
+                "Rows after this number, in lists that are ordered by number.",
                 minimum=0,
                 maximum=_MOST_ID,
             ),

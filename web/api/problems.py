@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Everything that goes wrong under /api/ as RFC 9457 problem details: one shape, whoever refused."""
+"""Every error under /api/ as RFC 9457 problem details: one shape, no matter which layer refused."""
 
 import math
 import re
@@ -42,7 +42,7 @@ TYPES: Mapping[str, str] = {
     "refused": "The request is well formed, but cannot be carried out as it is.",
     "lab-unable": "The lab cannot do this now, for a reason of its own; nothing was written.",
     "idempotency-key-reused": "This Idempotency-Key was used for another request body.",
-    "idempotency-key-busy": "The first request with this Idempotency-Key is still being worked on.",
+    "idempotency-key-busy": "The first request with this Idempotency-Key is still in progress.",
 }
 _RETRY_S, _RETRY_FETCH_S = 60, 10
 
@@ -122,13 +122,13 @@ def problem_of(exc: Exception) -> Problem | None:
     if isinstance(exc, LabError | ExportTooLarge | NoSuchForm | TreeDamaged):
         return _of_the_lab(exc)
     if isinstance(exc, RequestDataTooBig):
-        return Problem(413, "the request's body is larger than the lab takes")
+        return Problem(413, "the request's body is larger than the lab accepts")
     if isinstance(exc, Http404):
         return Problem(404, str(exc) or "there is nothing at this address")
     if isinstance(exc, PermissionDenied):
         return Problem(403, str(exc) or "you may not do this")
     return (
-        Problem(400, "the request is not one that this lab takes")
+        Problem(400, "this lab does not accept this request")
         if isinstance(exc, SuspiciousOperation)
         else None
     )
@@ -244,16 +244,16 @@ def unknown(request: HttpRequest) -> HttpResponse:
 def broken(request: HttpRequest) -> HttpResponseBase:
     """Django's handler500: a problem under /api/, a page elsewhere."""
     if request.path.startswith("/api/"):
-        return _plain(Problem(500, "the lab has a fault here; it is noted in the server's log"))
+        return _plain(Problem(500, "the lab failed; the server's log has the traceback"))
     return server_error(request)
 
 
 def malformed(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """Django's handler400: a problem under /api/, a page elsewhere."""
     if request.path.startswith("/api/"):
-        return _plain(Problem(400, "the request is not one that this lab takes"))
+        return _plain(Problem(400, "this lab does not accept this request"))
     if isinstance(exception, TooManyFilesSent):
         most = settings.DATA_UPLOAD_MAX_NUMBER_FILES
-        said = f"A request may hold at most {most} files: go back and pack them into one .tar.gz.\n"
+        said = f"A request may contain at most {most} files: go back and pack them into one .tar.gz.\n"
         return HttpResponse(said, status=400, content_type="text/plain; charset=utf-8")
     return bad_request(request, exception)

@@ -20,13 +20,13 @@ from web.api.resource import Plain, View
 from web.api.rows import finite
 
 _TOLD = {
-    "symbols": "Split these by caller, separated by commas; what the workload watches, if not given.",
-    "kind": "cpu, lock, off-cpu, exact or waiting; the first that there is, if not given.",
-    "case": "Which case, from 1; the first that is profiled, if not given.",
-    "variant": "Whose boots, all added up; the base's, if not given.",
-    "base": "Write how the variant differs from this one.",
-    "callers": "Below this symbol who calls it, in place of the whole tree; * for every symbol.",
-    "callees": "Below this symbol what it calls, from all its callers together. With callers, the two halves of a sandwich.",
+    "symbols": "Symbols to split by caller, separated by commas; by default those that the workload watches.",
+    "kind": "cpu, lock, off-cpu, exact or waiting; by default the first that is available.",
+    "case": "Number of the case, from 1; by default the first that is profiled.",
+    "variant": "The variant whose boots are summed; by default the base.",
+    "base": "Write the difference to this variant.",
+    "callers": "Write the callers of this symbol instead of the whole tree; * for every symbol.",
+    "callees": "Write the callees of this symbol, merged over all its callers. With callers, the two halves of a sandwich.",
 }
 _MOST_SYMBOLS = 8
 _MOST_CASES = 999
@@ -51,7 +51,7 @@ class Profiled(View):
         responses={(200, "application/json"): OpenApiTypes.OBJECT},
     )
     def show(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """For each profiled case: symbols by caller, symbols that moved, counters, what profiling cost."""
+        """For each profiled case: symbols by caller, symbols that changed, counters, what profiling cost."""
         asked = _asked(request, "symbols", "kind")
         found = profile_data(id, symbols=_symbols(asked), kind=asked.get("kind", ""))
         return Response({"cases": finite(found)})

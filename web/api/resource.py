@@ -35,7 +35,7 @@ class View(GenericViewSet[Any]):
         return csrf_exempt(conditional_page(super().as_view(*args, **kwargs)))
 
     def finalize_response(self, *args: Any, **kwargs: Any) -> Response:
-        """As it is; what depends on who asks is for nobody's shared cache, and asked for again each time."""
+        """Return the row as it is; a response that depends on the user is not for shared caches, and is revalidated each time."""
         response: Response = super().finalize_response(*args, **kwargs)
         response.headers["Cache-Control"] = "private, no-cache"
         return response

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Rows straight from the tables to JSON: a serializer says which columns, and no model instance is made.
 
-The same serializers tell the schema. Fields whose source is "*" are filled in by who asks.
+The same serializers describe the schema. Fields whose source is "*" are filled in by the caller.
 """
 
 from collections.abc import Iterable, Sequence

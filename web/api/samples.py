@@ -58,6 +58,6 @@ class Samples(Resource):
         alone = [name for name in SampleFilters.base_filters if name in asked and name not in _BELONGS_TO]
         if alone and not any(name in asked for name in _BELONGS_TO):
             raise ParameterRefused(
-                alone[0], f"name what the samples belong to as well: {', '.join(_BELONGS_TO)}", 422
+                alone[0], f"also name what the samples belong to: {', '.join(_BELONGS_TO)}", 422
             )
         return super().list(request)

@@ -14,18 +14,18 @@ from web.api.auth import Allowed, PasswordAuth, TokenAuth, needed_for
 from web.api.problems import MEDIA_TYPE
 
 _TOLD = {
-    400: "Not a request as the schema has it.",
-    401: "Nobody may do this unnamed, or the token does not count.",
+    400: "The request does not match the schema.",
+    401: "Not signed in, or the token is not valid.",
     403: "You, or this token, may not do this.",
-    404: "There is no such thing.",
+    404: "Not found.",
     406: "The requested format is not available.",
-    409: "It is not in a state for this.",
-    410: "What it held was removed by the retention policy.",
+    409: "Its state does not allow this.",
+    410: "Its contents were deleted by the retention policy.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    422: "Well formed, but it cannot be carried out as it is.",
-    429: "Asked too often; Retry-After says when to come back.",
-    503: "The lab cannot now, for a reason of its own.",
+    422: "Well formed, but refused.",
+    429: "Too many requests; Retry-After says when to try again.",
+    503: "The lab cannot do this now, for a reason of its own.",
 }
 _BODIED = frozenset({"POST", "PUT", "PATCH"})
 
@@ -68,7 +68,7 @@ class FaultShape(serializers.Serializer[Any]):
 class ProblemShape(serializers.Serializer[Any]):
     """RFC 9457 problem details."""
 
-    type = serializers.CharField(help_text="A reference; `about:blank` where the status says it all.")
+    type = serializers.CharField(help_text="A URI reference; `about:blank` if the status says it all.")
     title = serializers.CharField()
     status = serializers.IntegerField(min_value=400, max_value=599)
     detail = serializers.CharField(allow_blank=True)

@@ -95,7 +95,7 @@ class WantedStanding(Body):
     secret = Text(
         max_length=LONGEST_SECRET,
         default="",
-        help_text=f"Empty for a new one, or {LEAST_SECRET} characters at least.",
+        help_text=f"Empty to generate one, or {LEAST_SECRET} characters at least.",
     )
     mail_to = serializers.ListField(child=Text(max_length=254), max_length=MOST_ADDRESSES, default=list)
 

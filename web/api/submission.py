@@ -39,7 +39,7 @@ KEY_HEADER = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "pattern": r"^[\x21-\x7e]{1,200}$"},
     OpenApiParameter.HEADER,
-    description="Your own name for this submission: sent again, with the same body, it is still one experiment. "
+    description="Your own name for this submission: a repeated request with the same key and body creates no second experiment. "
     "Kept for 30 days.",
 )
 REPLAYED = OpenApiParameter(
@@ -48,7 +48,7 @@ REPLAYED = OpenApiParameter(
     OpenApiParameter.HEADER,
     required=True,
     response=[200],
-    description="The experiment was there before.",
+    description="The experiment existed already.",
 )
 
 
@@ -121,12 +121,12 @@ class DescriptionSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-
         whole["properties"]["each"] = {
             "type": "boolean",
             "default": False,
-            "description": "Make a switch of each patch of the series.",
+            "description": "Make each patch of the series a switch.",
         }
         whole["properties"]["partial"] = {
             "type": "boolean",
             "default": False,
-            "description": "Take the series though patches are missing, or versions are mixed.",
+            "description": "Accept the series although patches are missing or versions are mixed.",
         }
         whole["examples"] = [EXAMPLE]
         close(whole)
@@ -211,7 +211,7 @@ class FetchRow(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     url = serializers.CharField(source="*")
-    page = serializers.CharField(source="*", help_text="The address for people.")
+    page = serializers.CharField(source="*", help_text="The address of its page, for people.")
     kind = serializers.ChoiceField(Fetch.Kind.choices)
     state = serializers.ChoiceField(FetchState.choices)
     progress = serializers.CharField(allow_blank=True)
@@ -236,7 +236,7 @@ RETRY_AFTER = OpenApiParameter(
     OpenApiParameter.HEADER,
     required=True,
     response=[202],
-    description="Seconds after which to look at the fetch.",
+    description="Seconds until the next poll of the fetch.",
 )
 
 
@@ -342,7 +342,9 @@ def _mapping(request: Request) -> dict[str, Any]:
     if series is None:
         return body
     if not isinstance(series, str) or not isinstance(each, bool) or not isinstance(partial, bool):
-        raise ValidationError({"series": ["series is an mbox as text, each and partial are true or false"]})
+        raise ValidationError(
+            {"series": ["series must be an mbox as text, each and partial must be true or false"]}
+        )
     if body.get("patches"):
         raise FieldRefused("series", "give patches or a series, not both")
     return body | {"patches": _patches_of(series, each=each, partial=partial)}

@@ -47,7 +47,7 @@ class WantedNote(Body):
 
 
 class NoteText(Body):
-    """The text of a note, anew."""
+    """The text of a note, again."""
 
     text = Text(min_length=1, max_length=LONGEST)
 
@@ -89,7 +89,7 @@ class Notes(Resource):
 
     @extend_schema(request=NoteText, responses=NoteRow)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """Write its text anew; for its author and operators."""
+        """Write its text again; for its author and operators."""
         given = taken(NoteText, request, partial=True)
         if "text" in given:
             edit_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request), **given)

@@ -93,12 +93,14 @@ class Part(serializers.JSONField):
                 value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
             )
             if any(isinstance(one, Mapping | list) for one in inside):
-                raise serializers.ValidationError(f"{str(name)[:40]}: its parts have no parts of their own")
+                raise serializers.ValidationError(
+                    f"{str(name)[:40]}: its fields must not contain lists or objects"
+                )
         return dict(data)
 
 
 class WantedTarget(Body):
-    """A target to be; access and tuning as docs/howto/metal.md says. Given anew, each is replaced whole."""
+    """A target to be; access and tuning as docs/howto/metal.md says. Given again, each is replaced whole."""
 
     name = Text(min_length=1, max_length=63)
     driver = Word(tuple(DRIVERS), default="libvirt")
@@ -144,7 +146,7 @@ class Targets(Resource):
 
     @extend_schema(request=WantedTarget, responses={201: TargetDetail})
     def create(self, request: Request) -> Response:
-        """Take a machine in."""
+        """Add a machine."""
         row = add_target(by=cast("User", request.user), wanted=TargetFields(**taken(WantedTarget, request)))
         return Response(self.full_row(row.pk), status=201)
 

@@ -65,7 +65,7 @@ function readNames(reader) {
 }
 
 export function unpack(bytes) {
-  if (MAGIC.some((byte, index) => bytes[index] !== byte)) throw new TreeDamaged("it is no packed tree");
+  if (MAGIC.some((byte, index) => bytes[index] !== byte)) throw new TreeDamaged("it is not a packed tree");
   const reader = new Reader(bytes);
   reader.at = MAGIC.length;
   const names = readNames(reader);

@@ -129,7 +129,7 @@ def test_a_link_that_is_not_whole_turns_off_nothing(secret: str, alice: User) ->
 def test_the_account_page_has_a_switch_for_mails(submitter: Client, alice: User) -> None:
     assert "has no mail address" in submitter.get("/account/").content.decode()
     User.objects.filter(pk=alice.pk).update(email="alice@kernel.example")
-    assert "its conclusion goes to alice@kernel.example" in submitter.get("/account/").content.decode()
+    assert "its conclusion is sent to alice@kernel.example" in submitter.get("/account/").content.decode()
     off = submitter.post("/account/mails", {"on": "no"}, follow=True).content.decode()
     assert "Send mails to alice@kernel.example" in off
     assert not User.objects.get(pk=alice.pk).finish_mails
@@ -146,10 +146,10 @@ def test_the_account_page_says_why_no_mail_comes(submitter: Client, alice: User,
         payload={},
         attempts=1,
         next_at=timezone.now(),
-        answer="the mail server mx:25 is away <b>",
+        answer="the mail server mx:25 is down <b>",
     )
     text = submitter.get("/account/").content.decode()
-    assert "it is tried again: the mail server mx:25 is away &lt;b&gt;" in text
+    assert "the lab will retry: the mail server mx:25 is down &lt;b&gt;" in text
     settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
     assert "it has no mail server" in submitter.get("/account/").content.decode()
 
@@ -210,7 +210,7 @@ def test_an_operator_invites_somebody_who_then_chooses_a_password(operator: Clie
     done = guest.post(form.redirect_chain[-1][0], chosen)
     assert done.headers["Location"] == "/"
     assert guest.get("/experiments/new").status_code == 200
-    assert "This link was used" in Client().get(link[1], follow=True).content.decode()
+    assert "This link was already used" in Client().get(link[1], follow=True).content.decode()
 
 
 def test_an_operator_changes_roles_and_shuts_people_out(
@@ -222,7 +222,7 @@ def test_an_operator_changes_roles_and_shuts_people_out(
     assert User.objects.get(pk=alice.pk).email == "alice@lab.example"
     refused = operator.post(f"/people/{alice.pk}/change", {"email": "<b>nowhere"})
     assert refused.status_code == 422
-    assert "&lt;b&gt;nowhere&quot; is no mail address" in refused.content.decode()
+    assert "&lt;b&gt;nowhere&quot; is not a mail address" in refused.content.decode()
     operator.post(f"/people/{alice.pk}/change", {"active": "no"})
     assert submitter.get("/account/").status_code == 302
     operator.post(f"/people/{alice.pk}/change", {"active": "yes"})
@@ -283,7 +283,7 @@ def test_a_closed_lab_shows_strangers_the_sign_in_alone(
 
 def test_the_form_of_a_stranger_says_what_to_do(db: None) -> None:
     answer = Client(enforce_csrf_checks=True).post("/sign-in/", {"username": "a", "password": "b"})
-    assert (answer.status_code, "reload it" in answer.content.decode()) == (403, True)
+    assert (answer.status_code, "reload the page" in answer.content.decode()) == (403, True)
 
 
 def test_no_page_offers_what_it_would_refuse(page: Page, viewer: Client, submitter: Client) -> None:

@@ -28,7 +28,7 @@ def searched(stepped: str) -> Bisection:
 
 def test_a_bisection_names_the_commit_and_shows_every_step(page: Page, searched: Bisection) -> None:
     text = page(f"/bisections/{searched.pk}/")
-    assert "This commit brought it" in text
+    assert "This commit caused it" in text
     assert "change 4 &lt;script&gt;" in text
     assert "+19.0" in text
     assert f"/experiments/{searched.steps.all()[0].experiment_id}/comparison/" in text
@@ -54,7 +54,7 @@ def test_a_trends_step_leads_to_the_search_for_it(page: Page, stepped: str, sear
     [
         ("range", [f"{4:040x}", f"{5:040x}"], ("One of these commits", "one of 2 commits")),
         ("no-step", [], ("There is no such step", "no step there")),
-        ("untold", [], ("It cannot be told", "cannot be told")),
+        ("untold", [], ("Inconclusive", "inconclusive")),
     ],
 )
 def test_every_other_end_is_told_in_words(

@@ -105,10 +105,10 @@ def test_the_submitter_cancels_after_being_asked(submitter: Client, alice: User)
     row = make_grid()
     Experiment.objects.update(submitter=alice)
     asked = submitter.get(f"/experiments/{row.pk}/cancel").content.decode()
-    assert "Not over yet: 4 boots and 2 builds." in asked
+    assert "Unfinished: 4 boots and 2 builds." in asked
     assert Experiment.objects.get().state == "queued"
     done = submitter.post(f"/experiments/{row.pk}/cancel", follow=True).content.decode()
-    assert "It is cancelled" in done
+    assert "The experiment is cancelled" in done
     assert Experiment.objects.get().state == "cancelled"
     assert set(Run.objects.values_list("state", flat=True)) == {"cancelled"}
 
@@ -133,7 +133,7 @@ def test_what_is_over_is_politely_not_cancelled(submitter: Client, alice: User) 
     row = make_experiment(state=ExperimentState.DONE, submitter=alice)
     for answer in (submitter.get, submitter.post):
         text = answer(f"/experiments/{row.pk}/cancel", follow=True).content.decode()
-        assert f"Experiment {row.pk} is done already: there was nothing to cancel." in text
+        assert f"Experiment {row.pk} is done already: there is nothing to cancel." in text
 
 
 def test_an_experiment_is_run_again_as_a_new_one(
@@ -157,7 +157,7 @@ def test_what_is_not_over_is_not_run_again(page: Page, submitter: Client) -> Non
     row = stored(MAPPING)
     assert "Run it again" not in page(f"/experiments/{row.pk}/", submitter)
     text = submitter.post(f"/experiments/{row.pk}/rerun", follow=True).content.decode()
-    assert "It was not queued again" in text
+    assert "It was not submitted again" in text
     assert Experiment.objects.count() == 1
 
 
@@ -177,7 +177,7 @@ def submitted_nothing() -> bool:
 def test_a_description_of_another_time_is_told(submitter: Client) -> None:
     row = make_experiment(state=ExperimentState.DONE, spec={"name": "old", "cases": []})
     text = submitter.post(f"/experiments/{row.pk}/rerun", follow=True).content.decode()
-    assert "It was not queued again" in text
+    assert "It was not submitted again" in text
 
 
 def test_a_log_under_way_is_followed_and_one_that_is_over_is_not(
@@ -263,7 +263,11 @@ def test_another_design_than_the_default_is_kept_when_a_series_is_taken_apart(
         ({"branch_git": "ftp://x/y", "branch": "work"}, "branch_git", "begins with"),
         ({"lore": "kernfs"}, "lore", "no message-id"),
         ({"git": "/etc", "tree": ""}, "git", "only operators may name a folder"),
-        ({"patch-0-name": "x", "patch-0-text": LONG, "each": "patch"}, "each", "at most 16 can be switches"),
+        (
+            {"patch-0-name": "x", "patch-0-text": LONG, "each": "patch"},
+            "each",
+            "at most 16 can be separate switches",
+        ),
     ],
 )
 def test_a_source_that_cannot_be_used_is_told_beside_its_field(

@@ -97,7 +97,14 @@ def test_each_variant_leads_to_its_flame_graph_of_waiting_and_to_its_difference(
     assert "9003 cycles waited per operation, in the median of 1 replayed boot, on the most CPUs" in shown
     assert 'data-kind="waiting"' in shown
     assert "Cycles per operation</button>" in shown
-    for word in ("never timed", "busy samples", "Overhead of profiling", "Time a boot", " ms<", "Show idle"):
+    for word in (
+        "never timed",
+        "busy samples",
+        "Overhead of profiling",
+        "Time per boot",
+        " ms<",
+        "Show idle",
+    ):
         assert word not in shown, word
 
 
@@ -197,16 +204,16 @@ def test_a_verdict_of_the_contention_clock_is_explained_by_the_waiting_that_move
     text = page(address)
     assert "Unknown: base and p have no profile of waiting." in text
     assert "profile = true" not in text
-    assert "Counters that moved" not in text
+    assert "Counters that changed" not in text
     for variant in contended.variants.all():
         waited = 9_000 if variant == patch else 21_000
         add_waiting_boots(
             variant, case, {("open", "down_read"): waited, ("open", SCRIPT): 500}, kind="waiting"
         )
     text = page(address)
-    section = text[text.index("Waiting that moved") :]
+    section = text[text.index("Waiting that changed") :]
     row = section[section.index(">down_read</a>") :]
     assert "▼" in row[: row.index("</tr>")]
     assert f"/profile/{case.pk}/?kind=waiting&amp;variant=p&amp;against=base" in text
-    assert "Symbols that moved" not in text
+    assert "Symbols that changed" not in text
     assert SCRIPT not in text

@@ -41,7 +41,10 @@ def test_the_page_names_the_patched_function_with_its_exact_number(case: Case, p
     text = page(address(case))
     assert cells(text, "kernfs_fop_open") == ["+1", "20", "21", "1"]
     assert "<strong>+1</strong> in functions that the patch changed" in text
-    patch, chance = text.index("The patch<"), text.index("Not the patch: boots of base differ here, too")
+    patch, chance = (
+        text.index("The patch<"),
+        text.index("Not the patch: these also differ between boots of base"),
+    )
     assert patch < text.index(">kernfs_fop_open<") < chance
     assert chance < text.index(">___slab_alloc<", chance)
 
@@ -99,7 +102,7 @@ def test_each_form_of_a_variant_is_there(case: Case, form: str, client: Client) 
 def test_samples_one_by_one_are_refused_in_words(case: Case, client: Client) -> None:
     answer = client.get(address(case, "variant.script.txt?kind=exact&variant=p"))
     assert answer.status_code == 422
-    assert b"instructions are no samples to print one by one" in answer.content
+    assert b"instructions are not samples that can be printed one by one" in answer.content
 
 
 def test_the_api_has_the_change(case: Case, client: Client) -> None:
@@ -124,7 +127,7 @@ def test_the_comparison_page_says_first_where_the_instructions_went(case: Case, 
     make_comparison(case, patch, metric="instructions_per_open", unit="instructions")
     text = page(f"/experiments/{case.experiment_id}/comparison/")
     assert cells(text, "kernfs_fop_open") == ["+1", "20", "21", "1"]
-    assert "Not the patch: boots of base differ here, too" in text
+    assert "Not the patch: these also differ between boots of base" in text
     assert text.index("Where the instructions went: p") < text.index("± floor")
     at = f"/experiments/{case.experiment_id}/profile/{case.pk}/?kind=exact&amp;variant=p"
     assert f'<a href="{at}">All functions and the exact flame graph</a>' in text

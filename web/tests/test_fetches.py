@@ -202,7 +202,7 @@ def test_a_rerun_that_is_refused_says_so_on_the_experiments_page(
     spec = {"name": "x", "git": f"{source}-gone", "cases": [{"workload": "showgids", "preset": "smoke"}]}
     row = make_experiment(submitter=alice, state="done", spec=spec)
     text = submitter.post(f"/experiments/{row.pk}/rerun", follow=True).content.decode()
-    assert "It was not queued again" in text
+    assert "It was not submitted again" in text
     assert Fetch.objects.count() == 0
 
 
@@ -277,7 +277,7 @@ def test_one_person_cannot_have_more_than_a_few_open(submitter: Client, form: di
         assert submitter.post("/experiments/new", {**form, "name": f"n{number}"}).status_code == 302
     refused = submitter.post("/experiments/new", {**form, "name": "one more"})
     assert refused.status_code == 422
-    assert f"at most {FETCHES_OPEN_EACH} are taken" in refused.content.decode()
+    assert f"at most {FETCHES_OPEN_EACH} are allowed" in refused.content.decode()
     assert Fetch.objects.count() == FETCHES_OPEN_EACH
     cancel_fetch(fetch_id=Fetch.objects.all()[0].pk, by=Fetch.objects.all()[0].user)
     assert submitter.post("/experiments/new", {**form, "name": "one more"}).status_code == 302

@@ -107,7 +107,7 @@ def test_a_store_that_is_away_is_told_by_name(
         {
             "name": "store",
             "ok": False,
-            "said": f"the store {tmp_path / 'unmounted'}: there is no directory {tmp_path / 'unmounted'}: make it, or mount it",
+            "said": f"the store {tmp_path / 'unmounted'}: there is no directory {tmp_path / 'unmounted'}: create it, or mount it",
         }
     ]
     assert client.get("/ready/", **STRANGER).json() == {"ready": False}

@@ -55,7 +55,7 @@ def test_pages_of_removed_files_say_so_and_when(compared: Experiment, page: Page
     assert "Removed on 2026-11-22 by the retention policy." in page(f"/runs/{run.pk}/")
     assert "removed on 2026-11-22 by the retention policy" in page(f"/experiments/{compared.pk}/")
     text = page(f"/builds/{build.pk}/log")
-    assert "by the retention policy. The kernel is built again when an experiment needs it." in text
+    assert "by the retention policy. The kernel is rebuilt when an experiment needs it." in text
     assert "Build it without a lab" not in text
 
 

@@ -61,7 +61,7 @@ def test_everything_that_an_operator_asks_for_is_there(page: Page, operator: Cli
             "target.guest",
             "(idle)",
             "gone",
-            "good for",
+            "valid for",
             "the rack",
             "panicked",
             "no worker takes them",
@@ -84,7 +84,7 @@ def test_a_claim_is_taken_back_and_its_late_answer_refused(operator: Client, boo
     booting.refresh_from_db()
     assert (booting.state, booting.token, booting.claimed_by) == ("queued", "", "")
     assert not record_run(claim, RunRecord(outcome=Outcome.FINISHED))
-    assert "Their claims had expired" in operator.get("/lab/").content.decode()
+    assert "Results that arrived after their claim had expired" in operator.get("/lab/").content.decode()
 
 
 def test_a_claim_that_is_another_by_now_is_left_alone(operator: Client, booting: Run) -> None:

@@ -64,7 +64,7 @@ def test_late_answers_are_told_with_experiment_place_and_worker(
         worker_identity(),
         "panicked: Oops",
         "built 6.1-k1",
-        "it is queued by now",
+        "it is queued now",
     ):
         assert words in section, words
 

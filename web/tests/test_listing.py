@@ -110,7 +110,7 @@ def test_an_experiment_is_found_by_its_number(page: Page, some: dict[str, Experi
         ("state=odd", "There is no state “odd” here."),
         ("tree=debian-5", "There is no tree “debian-5” here."),
         ("priority=urgent", "There is no priority “urgent” here."),
-        ("created_after=yesterday", "“yesterday” is no date"),
+        ("created_after=yesterday", "“yesterday” is not a date"),
         ("ordering=speed", "The list cannot be sorted by “speed”."),
         (f"submitter={SCRIPT}", "There is no submitter “&lt;script&gt;"),
     ],

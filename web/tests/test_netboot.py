@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab as machines see it: a script, two files, a place to hand in pieces; and that nobody else sees more."""
+"""The lab as machines see it: a script, two files, a place to post pieces; and that no other client sees more."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def script(boot: int, client: Client) -> str:
 
 @pytest.fixture
 def place(script: str) -> str:
-    """The address below which the machine hands in what it has to say."""
+    """The address below which the machine posts its records."""
     match = re.search(r"kperflab\.report=http://10\.0\.2\.2:8000(/netboot/[\w-]{43})", script)
     assert match
     return match[1]

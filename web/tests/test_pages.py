@@ -98,7 +98,7 @@ def test_the_live_part_asks_for_itself_until_the_experiment_is_over(page: Page) 
 
 def test_an_experiment_that_nobody_works_on_says_how_to_start_it(page: Page) -> None:
     experiment = make_grid()
-    assert "Waits for its turn: 1st of 1 for a build." in page(f"/experiments/{experiment.pk}/")
+    assert "Queued: 1st of 1 for a build." in page(f"/experiments/{experiment.pk}/")
     Experiment.objects.update(created_at=timezone.now() - timedelta(minutes=1))
     assert f"labctl run {experiment.pk} --local" in page(f"/experiments/{experiment.pk}/")
     experiment.runs.update(state=RunState.RUNNING)
@@ -119,7 +119,7 @@ def test_the_grid_shows_each_variant_with_its_build_and_its_boots(page: Page) ->
 def test_a_switch_tells_what_it_claims_and_what_was_repaired(page: Page, compared: Experiment) -> None:
     text = page(f"/experiments/{compared.pk}/")
     assert "Author claims: lowers <strong>ns_per_open</strong> of showgids" in text
-    assert "Repaired at intake: 1 place" in text
+    assert "Repaired when read: 1 place" in text
 
 
 def test_a_pruned_variant_gives_its_reason(page: Page, compared: Experiment) -> None:
@@ -233,14 +233,14 @@ def test_a_profile_shows_shares_by_caller_and_by_symbol(page: Page, compared: Ex
 
 def test_symbols_that_no_sample_holds_are_told(page: Page, compared: Experiment) -> None:
     text = page(f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/?symbols={'no_such'}")
-    assert "No sample of any variant holds no_such" in text
+    assert "No sample of any variant contains no_such" in text
 
 
 def test_a_workload_that_watches_no_symbol_asks_for_one(page: Page, compared: Experiment) -> None:
     compared.cases.update(workload="of-another-lab")
     text = page(f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/")
     assert "Callers of a symbol" in text
-    assert "Name one or several symbols" in text
+    assert "Enter one or several symbols" in text
 
 
 def test_a_case_without_a_profile_says_how_to_ask_for_one(page: Page) -> None:

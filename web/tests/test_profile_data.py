@@ -173,7 +173,7 @@ def test_long_answers_are_squeezed_for_who_takes_that(client: Client, experiment
             'no profile of a variant "q" in this case; there are: base, p',
         ),
         ("{place}/difference.json?variant=q", 404, "there are: base, p"),
-        ("{place}/difference.tree?variant=p", 404, 'no form "tree"; there are: json, folded, svg'),
+        ("{place}/difference.tree?variant=p", 404, 'no format "tree"; there are: json, folded, svg'),
         ("{place}/callers.txt?variant=q", 404, "there are: base, p"),
     ],
 )
@@ -254,7 +254,7 @@ def test_both_halves_of_a_sandwich_come_in_every_form(client: Client, experiment
     assert tree.samples == 3000
     both = get(client, f"{variant}&callees=down_read&callers=down_read")
     assert (both.status_code, both.content) == (
-        404, b"callers and callees are two trees: ask for one at a time\n",
+        404, b"callers and callees are two trees: request one at a time\n",
     )  # fmt: skip
     assert (
         b"what down_read calls"

@@ -104,7 +104,7 @@ def test_files_of_waits_say_that_they_count_nanoseconds(client: Client, waited: 
     assert " ms, " in client.get(f"{place(waited)}/variant.svg{asked}").content.decode()
     refused = client.get(f"{place(waited)}/variant.script.txt{asked}")
     assert refused.status_code == 422
-    assert b"waits are no samples" in refused.content
+    assert b"waits are not samples" in refused.content
 
 
 def test_one_boots_waits_are_a_file_of_their_own(client: Client, waited: Experiment) -> None:

@@ -72,7 +72,7 @@ def test_an_account_without_an_address_is_told_so(page: Page, compared: Experime
 def test_an_odd_name_signs_nothing_and_is_told(page: Page, compared: Experiment, ada: User) -> None:
     User.objects.update(first_name=SCRIPT, last_name="")
     text = page(f"/experiments/{compared.pk}/reply/?sign=1")
-    assert "is no name with an address" in text
+    assert "is not a name with an address" in text
     assert "Tested-by:" not in mail(text)
 
 

@@ -311,7 +311,7 @@ def test_unfinished_bodies_hold_no_more_than_a_process_may(small: int) -> None:
             client = stack.enter_context(socket.create_connection(("127.0.0.1", small), DEADLINE_S))
             selector.register(client, selectors.EVENT_READ)
             client.sendall(head + bytes(5 << 20))
-        # Whoever comes last of them, in the order in which the server reads.
+        # The last of them, in the order in which the server reads.
         refused = selector.select(DEADLINE_S)[0][0].fileobj
         assert isinstance(refused, socket.socket)
         assert refused.recv(65536).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")

@@ -108,10 +108,10 @@ def test_a_form_becomes_a_standing_experiment(submitter: Client, alice: User) ->
         ({"toml": TOML.replace("showgids", "showgid")}, "toml", "did you mean"),
         ({"toml": TOML.replace("debian-6.1", "debian-6.l")}, "toml", "there is no tree"),
         ({"branch": "main"}, "branch", "has no branches"),
-        ({"poll_minutes": "soon"}, "poll_minutes", "“soon” is no number of minutes"),
+        ({"poll_minutes": "soon"}, "poll_minutes", "“soon” is not a number of minutes"),
         ({"poll_minutes": "0"}, "poll_minutes", "60 to 604,800 seconds"),
-        ({"quiet_from": "99"}, "quiet_from", "99 is no hour"),
-        ({"mail_to": "me"}, "mail_to", "no mail address"),
+        ({"quiet_from": "99"}, "quiet_from", "99 is not an hour"),
+        ({"mail_to": "me"}, "mail_to", "not a mail address"),
         ({"secret": "short"}, "secret", "16 to 100"),
     ],
 )

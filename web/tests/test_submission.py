@@ -244,7 +244,7 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
         assert dict(figures)["Takes"] == "13\N{NO-BREAK SPACE}min"
         assert dict(figures)["Smallest detectable effect"] == "2.1\N{NO-BREAK SPACE}%"
         assert "a excludes &lt;b&gt;" in text
-        assert "going by 4 earlier experiments" in text
+        assert "based on 4 earlier experiments" in text
         assert "no history on this target yet" in text
     assert taken == []
 
@@ -257,7 +257,7 @@ def test_a_preview_marks_what_it_estimates_from_shipped_figures(
     monkeypatch.setattr("web.views.submission.preview_here", lambda *, spec, by, origin=None: made)
     text = submitter.post("/experiments/new", FILLED | {"preview": "1"}).content.decode()
     assert text.count(SHIPPED) == 3
-    assert f"at least, once its turn comes; {SHIPPED}" in text
+    assert f"at least, once it starts; {SHIPPED}" in text
     assert f"four times in five; {SHIPPED}" in text
     assert "earlier experiment" not in text
 
@@ -278,7 +278,7 @@ def test_the_form_takes_as_many_files_as_it_says_and_refuses_one_more_in_words(
     refused = send(MOST_FILES + 1)
     assert refused.status_code == 400
     said = getattr(refused, "content", b"").decode()
-    assert said == "A request may hold at most 201 files: go back and pack them into one .tar.gz.\n"
+    assert said == "A request may contain at most 201 files: go back and pack them into one .tar.gz.\n"
     assert taken == []
 
 
@@ -304,7 +304,7 @@ def test_a_fault_of_the_lab_is_one_line_on_the_form(
     submitter: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
-        raise LabUnable("the lab cannot take this in now: no space left on device")
+        raise LabUnable("the lab cannot accept this now: no space left on device")
 
     monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     page = submitter.post("/experiments/new", FILLED)

@@ -62,7 +62,7 @@ def test_of_two_who_decide_at_once_the_second_is_told(submitter: Client, regress
     answer = submitter.post("/regressions/triage", decision(regression, reason="my view"))
     text = answer.content.decode()
     assert answer.status_code == 409
-    assert "Dora has made it expected" in text
+    assert "Dora has set it to expected" in text
     assert "my view" in text
     assert Triage.objects.count() == 1
     assert submitter.post("/regressions/triage", decision(regression, seen=f"{made.pk}")).status_code == 302

@@ -160,34 +160,38 @@ def test_a_change_is_taken_over_and_a_machine_renamed(operator: Client, page: Pa
         ({"remark": "x" * 2001}, "remark", "remark: a text of at most 2,000 characters"),
         ({"remark": "a\0"}, "remark", "remark: a text of at most 2,000 characters, without NUL"),
         ({"access.mac": ""}, "access.mac", "access.mac is missing"),
-        ({"access.mac": "x"}, "access.mac", "is no address of a network card; write 52:54:00:12:34:56"),
+        ({"access.mac": "x"}, "access.mac", "is not the address of a network card; write 52:54:00:12:34:56"),
         ({"access.fragments": "metall"}, "access.fragments", 'did you mean "metal"?'),
         (
             {"access.power.address": "bmc-1"},
             "access.power.address",
-            "is no address of a BMC; write https://host",
+            "is not the address of a BMC; write https://host",
         ),
         (
             {"access.power.password_file": "secret"},
             "access.power.password_file",
-            "is no absolute path of a file",
+            "is not the absolute path of a file",
         ),
         ({"access.power.verify": "maybe"}, "access.power.verify", "write true, false or the absolute path"),
         ({"access.power.kind": "apc"}, "access.power.kind", 'access.power.kind: "apc" is not valid'),
         (
             {"access.console.netconsole.to": "lab"},
             "access.console.netconsole.to",
-            'access.console.to: "lab" is no IPv4 address',
+            'access.console.to: "lab" is not an IPv4 address',
         ),
         ({"access.console.netconsole.port": "x"}, "access.console.netconsole.port", "access.console.port"),
         ({"access.console.netconsole.port": "70000"}, "access.console.netconsole.port", "65535"),
         ({"access.console.kind": "vga"}, "access.console.kind", 'access.console.kind: "vga" is not valid'),
         ({"tuning.governor": "PERF"}, "tuning.governor", "tuning.governor"),
-        ({"tuning.isolcpus": "1-"}, "tuning.isolcpus", "is no list of CPUs; write 1-3,5"),
+        ({"tuning.isolcpus": "1-"}, "tuning.isolcpus", "is not a list of CPUs; write 1-3,5"),
         ({"tuning.turbo": "fast"}, "tuning.turbo", "tuning.turbo"),
         ({"driver": "fake", "access": "{"}, "access", "this is not JSON"),
-        ({"driver": "fake", "access": "[1]"}, "access", "this is no JSON object"),
-        ({"driver": "fake", "access": '{"a": NaN}'}, "access", "access: holds what JSON has no word for"),
+        ({"driver": "fake", "access": "[1]"}, "access", "this is not a JSON object"),
+        (
+            {"driver": "fake", "access": '{"a": NaN}'},
+            "access",
+            "access: contains values that JSON cannot express",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_beside_its_field_in_the_words_of_rest(
@@ -225,7 +229,7 @@ def test_a_form_older_than_the_last_change_writes_nothing_and_says_so_in_a_line(
     sent = inputs(page("/targets/box-1/edit", operator))
     Target.objects.update(group="other")
     answer = operator.post("/targets/box-1/edit", sent | {"vcpus": "2"}, follow=True)
-    said = "box-1 was changed by somebody else in the meantime: look again before changing it. Nothing was changed."
+    said = "box-1 was changed by somebody else in the meantime: reload it before changing it. Nothing was changed."
     assert said in answer.content.decode()
     assert inputs(answer.content.decode())["group"] == "other"
     box.refresh_from_db()

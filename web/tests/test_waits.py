@@ -32,13 +32,13 @@ def test_only_operators_read_which_machine_it_is_and_where_its_disk_is_full(
     for reader in (None, viewer, submitter):
         text = page(address, reader)
         assert (
-            "The workers for this experiment take nothing at the moment. Operators see the reason on /lab/."
+            "The workers for this experiment take no work at the moment. Operators see the reason on /lab/."
             in text
         )
         assert "rack-7" not in text
         assert "/var/lib" not in text
     text = page(address, operator)
-    assert f"take nothing at the moment: rack-7, {PATH}" in text
+    assert f"take no work at the moment: rack-7, {PATH}" in text
     assert SCRIPT not in text
 
 

@@ -35,7 +35,7 @@ from web.addresses import client_address
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _SCOPES = {
     "read": "look at everything",
-    "submit": "queue, cancel, note and triage",
+    "submit": "submit, cancel, write notes and triage",
     "operate": "run the lab",
 }
 
@@ -59,7 +59,7 @@ class SignIn(LoginView):
 
 
 class ChangePassword(PasswordChangeView):
-    """One's own password; whoever came by a link has none to change."""
+    """Change the user's own password; a user who signed in by a link has none to change."""
 
     template_name = "web/password.html"
     success_url = reverse_lazy("account")
@@ -157,7 +157,7 @@ def change_mails(request: HttpRequest) -> HttpResponse:
     on = request.POST.get("on") == "yes"
     set_finish_mails(person(request), on=on)
     what = "You get a mail" if on else "You get no mail"
-    messages.success(request, f"{what} when an experiment of yours finishes.")
+    messages.success(request, f"{what} when one of your experiments finishes.")
     return redirect("account")
 
 

@@ -9,10 +9,10 @@ from lab.bisections.pages import bisection_list, bisection_page
 from web.listing import page_number
 
 _ANSWERS = {
-    "commit": "This commit brought it",
-    "range": "One of these commits brought it; between them nothing could be told",
+    "commit": "This commit caused it",
+    "range": "One of these commits caused it; comparisons between them were inconclusive",
     "no-step": "There is no such step between the two",
-    "untold": "It cannot be told",
+    "untold": "Inconclusive",
 }
 
 

@@ -40,7 +40,7 @@ def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
     except Outdated as exc:
         messages.info(request, f"{str(exc).capitalize()}.")
     else:
-        messages.success(request, "It is cancelled. What was measured stays.")
+        messages.success(request, "The experiment is cancelled. Its results so far are kept.")
     return redirect("experiment", experiment_id)
 
 
@@ -54,7 +54,7 @@ def rerun(request: HttpRequest, experiment_id: int) -> HttpResponse:
     except NeedsWorker:
         return _handed_over(request, experiment_id)
     except LabError as exc:
-        messages.error(request, f"It was not queued again: {exc}")
+        messages.error(request, f"It was not submitted again: {exc}")
         return redirect("experiment", experiment_id)
     again = "Already queued" if done.already else "Queued"
     messages.success(
@@ -69,7 +69,7 @@ def _handed_over(request: HttpRequest, experiment_id: int) -> HttpResponse:
     try:
         row = hand_over_rerun(experiment_id=experiment_id, by=person(request))
     except LabError as exc:
-        messages.error(request, f"It was not queued again: {exc}")
+        messages.error(request, f"It was not submitted again: {exc}")
         return redirect("experiment", experiment_id)
     return redirect("fetch", row.pk)
 
@@ -81,9 +81,9 @@ def keep(request: HttpRequest, experiment_id: int) -> HttpResponse:
     kept = request.POST.get("kept") == "yes"
     keep_for(experiment_id=experiment_id, by=person(request), kept=kept)
     said = (
-        "It is kept: its logs, profiles and kernels outlive the retention policy."
+        "The experiment is kept: the retention policy does not delete its logs, profiles and kernels."
         if kept
-        else "It is left to the retention policy: numbers and verdicts stay, logs and kernels go when they are old."
+        else "The retention policy applies again: numbers and verdicts are kept, old logs and kernels are deleted."
     )
     messages.success(request, said)
     return redirect("experiment", experiment_id)

@@ -35,7 +35,7 @@ def claim_table(one: VariantClaims, operation: str = "") -> dict[str, Any]:
 def _per(unit: Unit, operation: str) -> str:
     named = {
         "samples": "share of busy samples",
-        "ns": "time waited a boot",
+        "ns": "time waited per boot",
         "cycles": "cycles waited per operation",
     }
     return named.get(unit, f"instructions per {operation or 'operation'}")
@@ -67,8 +67,8 @@ def _measured(claim: ClaimedFunction, found: Measured, unit: Unit) -> str:
         if unit != "instructions":
             return "no significant change"
         same = found.before == found.after
-        return "as many instructions as before" if same else "no more than boots of one kernel differ by"
-    return "changed, with what it calls" if found.children else "changed"
+        return "the same number of instructions" if same else "not more than boots of one kernel differ"
+    return "changed, including its callees" if found.children else "changed"
 
 
 def _amount(value: float, unit: Unit) -> str:

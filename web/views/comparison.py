@@ -63,7 +63,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 
 def _glances(data: ComparisonData) -> list[dict[str, Any]]:
-    """Return each primary metric over all candidates: (change, verdict), None where nothing was compared."""
+    """Return each primary metric over all candidates: (change, verdict), None where there was nothing to compare."""
     judged = [
         one["name"] for one in data["variants"] if one["role"] == "candidate" and one["state"] != "pruned"
     ]

@@ -31,9 +31,9 @@ from web.words import change, prose, quantity, settings
 
 _STATES = {
     "new": "not yet triaged",
-    "acknowledged": "somebody looks at it",
-    "expected": "it is meant to be so",
-    "fixed": "a commit mends it",
+    "acknowledged": "somebody is working on it",
+    "expected": "the change is intended",
+    "fixed": "a commit fixes it",
 }
 
 
@@ -109,18 +109,18 @@ def _sections(page: Explanation) -> list[dict[str, Any]]:
     if page.row.experiment.clock == "contention":
         graph, unknown = "The difference of waiting", f"{both} have no profile of waiting."
         note = "Cycles waited per operation for locks and cache lines of other CPUs, on the most CPUs of the case,"
-        return [_section(page, "waiting", page.waiting, "Waiting that moved", note, graph, unknown)]
+        return [_section(page, "waiting", page.waiting, "Waiting that changed", note, graph, unknown)]
     if page.exact:
         return []
-    unprofiled = f"{both} were not both profiled. Ask for it with profile = true."
+    unprofiled = f"{both} were not both profiled. To get profiles, set profile = true."
     unrecorded = f"the lock waits of {both} were not both recorded."
-    locked = "Time waited for locks a boot, and shares of all such waiting,"
+    locked = "Time waited for locks per boot, and shares of all such waiting,"
     return [
         _section(
             page,
             "cpu",
             page.symbols,
-            "Symbols that moved",
+            "Symbols that changed",
             "Shares of busy samples",
             "The differential flame graph",
             unprofiled,
@@ -129,7 +129,7 @@ def _sections(page: Explanation) -> list[dict[str, Any]]:
             page,
             "lock",
             page.locks,
-            "Lock waits that moved",
+            "Lock waits that changed",
             locked,
             "The difference of lock waits",
             unrecorded,

@@ -43,7 +43,7 @@ def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
         return redirect("experiment", row.experiment_id)
     if not row.form and row.origin_id is not None:
         # Asked for by a button of the experiment's page.
-        messages.error(request, f"It was not queued again: {_why_not(row)}")
+        messages.error(request, f"It was not submitted again: {_why_not(row)}")
         return redirect("experiment", row.origin_id)
     return show_form(request, _result(row))
 

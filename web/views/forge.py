@@ -32,4 +32,4 @@ def push(request: HttpRequest, name: str) -> HttpResponse:
     if not take_push(name=name, headers=request.headers, body=request.body):
         said = f"there is no standing experiment {name} with that secret\n"
         return HttpResponse(said, status=403, content_type=_PLAIN)
-    return HttpResponse("its branch is looked at next\n", status=202, content_type=_PLAIN)
+    return HttpResponse("its branch is checked next\n", status=202, content_type=_PLAIN)

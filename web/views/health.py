@@ -14,7 +14,7 @@ from web.oversight import may_watch
 @never_cache
 @require_safe
 def alive(request: HttpRequest) -> HttpResponse:
-    """Answer "ok" without asking anybody: a process whose database is away must not be restarted for it."""
+    """Answer "ok" without asking anybody: a process whose database is down must not be restarted for it."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 

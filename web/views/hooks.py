@@ -31,13 +31,13 @@ _KINDS = {
     "patchwork": "patchwork: checks",
 }
 _MEANINGS = {
-    "experiment.queued": "taken in; a status then says pending",
-    "experiment.done": "over, with its verdicts",
+    "experiment.queued": "submitted; a status then says pending",
+    "experiment.done": "finished, with its verdicts",
     "experiment.failed": "nothing can be compared",
     "experiment.cancelled": "somebody cancelled it",
     "alert": "a step appeared in a trend",
-    "target.quarantined": "a target boots nothing any more; only webhooks of all trees hear of it",
-    "target.released": "it boots again; likewise",
+    "target.quarantined": "a target was taken out of service; sent only to webhooks for all trees",
+    "target.released": "the target boots again; sent only to webhooks for all trees",
 }
 
 
@@ -105,7 +105,7 @@ def act(request: HttpRequest, hook_id: int) -> HttpResponse:
         return redirect("hooks")
     try:
         try_hook(hook_id=hook_id, by=by)
-        messages.success(request, "A test is on its way: reload this page for the answer.")
+        messages.success(request, "A test was sent: reload this page to see the response.")
     except FieldRefused as exc:
         messages.error(request, f"{capfirst(str(exc))}.")
     return redirect("hook", hook_id)
@@ -116,7 +116,7 @@ def act(request: HttpRequest, hook_id: int) -> HttpResponse:
 def again(request: HttpRequest, delivery_id: int) -> HttpResponse:
     """Send a delivery once more."""
     delivery = deliver_again(delivery_id=delivery_id, by=person(request))
-    messages.success(request, f"{delivery.event} of {delivery.subject} is on its way again.")
+    messages.success(request, f"{delivery.event} of {delivery.subject} is being sent again.")
     return redirect("hook", delivery.hook_id)
 
 

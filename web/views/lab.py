@@ -138,7 +138,7 @@ def change_target(request: HttpRequest, target_id: int) -> HttpResponse:
         return redirect("lab")
     enabled = request.POST.get("enabled") == "yes"
     target = set_target_enabled(by=person(request), target_id=target_id, enabled=enabled)
-    said = "boots again" if enabled else "is disabled: what boots now ends, nothing new begins"
+    said = "boots again" if enabled else "is disabled: its current boot finishes, no new boot starts"
     messages.success(request, f"{target.name} {said}.")
     return redirect("lab")
 
@@ -154,6 +154,6 @@ def return_claim(request: HttpRequest, kind: Kind, work: str) -> HttpResponse:
         messages.error(request, f"{exc}. Nothing was changed.")
     else:
         messages.success(
-            request, f"{kind.capitalize()} {work} is queued again; {held} stops and writes nothing of it."
+            request, f"{kind.capitalize()} {work} is queued again; {held} stops and discards its result."
         )
     return redirect("lab")

@@ -17,6 +17,6 @@ from web.oversight import may_watch
 def show(request: HttpRequest) -> HttpResponse:
     """All of them; 403 with one line for who may not see them."""
     if not may_watch(request):
-        text = "figures are for operators: send an operator's token, or let KPERFLAB_METRICS_FROM name your network\n"
+        text = "these figures are for operators: send an operator's token, or add your network to KPERFLAB_METRICS_FROM\n"
         return HttpResponse(text, content_type="text/plain", status=403)
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)

@@ -25,5 +25,5 @@ def show(request: HttpRequest) -> HttpResponse:
 def seen(request: HttpRequest) -> HttpResponse:
     """Mark what is finished as seen."""
     mark_seen(person(request))
-    messages.success(request, "Marked as seen. What finishes from now on is listed here.")
+    messages.success(request, "Marked as seen. Experiments that finish from now on are listed here.")
     return redirect("mine")

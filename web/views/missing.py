@@ -35,7 +35,5 @@ def not_allowed(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Answer a form without its secret: it is older than the sign-in, or another site sent it."""
-    said = (
-        "This form was sent from elsewhere, or you have signed in since. Go back, reload it, send it again."
-    )
+    said = "This form came from another site, or you have signed in since. Go back, reload the page and send it again."
     return render(request, "403.html", {"said": said}, status=403)

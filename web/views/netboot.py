@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 _PLAIN = "text/plain; charset=utf-8"
 LOCAL_DISK = """#!ipxe
-echo kperflab: nothing to boot for this machine now; going on with its next boot device
+echo kperflab: nothing to boot for this machine now; continuing with its next boot device
 exit
 """
 BOOT = """#!ipxe

@@ -47,7 +47,7 @@ def _written(
 @needs("submit")
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, note_id: int) -> HttpResponse:
-    """One's own note, to write anew or to delete."""
+    """One's own note, to write again or to delete."""
     note = get_note(note_id)
     back = _back(note)
     if request.method != "POST":

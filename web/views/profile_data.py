@@ -139,7 +139,7 @@ def lines(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespons
 
 def _form(forms: Mapping[str, ProfileForm], form: str) -> ProfileForm:
     if form not in forms:
-        raise UnknownRow(f'profiles have no form "{form[:40]}"; there are: {", ".join(forms)}')
+        raise UnknownRow(f'profiles have no format "{form[:40]}"; there are: {", ".join(forms)}')
     return forms[form]
 
 

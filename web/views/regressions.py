@@ -79,7 +79,7 @@ def triage(request: HttpRequest) -> HttpResponse:
 def _named(given: QueryDict) -> Regression:
     numbers = [given.get(key, "") for key in ("case", "variant")]
     if not all(number.isdecimal() and len(number) < 19 for number in numbers):
-        raise Http404("that names no regression")
+        raise Http404("this is not a regression")
     return Regression(int(numbers[0]), int(numbers[1]), given.get("metric", ""))
 
 

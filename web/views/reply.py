@@ -63,7 +63,7 @@ def text(request: HttpRequest, experiment_id: int) -> HttpResponse:
 def export(request: HttpRequest, experiment_id: int, form: str) -> HttpResponse:
     """The comparison in one of REPORT_FORMS, as a file."""
     if form not in REPORT_FORMS:
-        raise Http404(f'there is no form "{form}"; there are {", ".join(REPORT_FORMS)}')
+        raise Http404(f'there is no format "{form}"; there are {", ".join(REPORT_FORMS)}')
     made = REPORT_FORMS[form]
     body = made.write(experiment_id, link=own_address(request))
     response = HttpResponse(body, content_type=made.media_type)

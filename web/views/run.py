@@ -137,7 +137,7 @@ def _part(request: HttpRequest, file: KeptFile | None, state: str) -> HttpRespon
     given = request.GET.get("offset", "0")
     if not (given.isdecimal() and given.isascii() and len(given) < 19):
         return HttpResponse(
-            "offset is to be a number of bytes\n", status=400, content_type="text/plain; charset=utf-8"
+            "offset must be a number of bytes\n", status=400, content_type="text/plain; charset=utf-8"
         )
     over = state not in _OPEN
     try:
@@ -145,7 +145,7 @@ def _part(request: HttpRequest, file: KeptFile | None, state: str) -> HttpRespon
     except FileGone as exc:
         if exc.removed:
             return _removed(exc)
-        raise Http404("this log is not on this machine any more") from exc
+        raise Http404("this log is no longer on this machine") from exc
     answer = HttpResponse(part.text, content_type="text/plain; charset=utf-8")
     answer["Log-Offset"] = str(part.offset)
     answer["Log-More"] = "true" if part.more else "false"

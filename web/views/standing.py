@@ -34,7 +34,7 @@ from web.access import needs, person
 from web.listing import page_number
 from web.words import duration
 
-_NUMBERS = {"quiet_from": "hour", "quiet_until": "hour", "poll_minutes": "number of minutes"}
+_NUMBERS = {"quiet_from": "an hour", "quiet_until": "an hour", "poll_minutes": "a number of minutes"}
 _FRESH = {"poll_minutes": "5", "quiet_from": "0", "quiet_until": "0", "enabled": "yes"}
 _EXAMPLE = """\
 name = "nightly"
@@ -118,9 +118,7 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     try:
         if what == "run":
             run_standing(name=name, by=by)
-            messages.success(
-                request, "Its branch is looked at next, and measured even where it has not moved."
-            )
+            messages.success(request, "Its branch is checked next, and measured even if it has not changed.")
         elif what in ("enable", "disable"):
             enable_standing(name=name, by=by, enabled=what == "enable")
             messages.success(request, f"{name} is {what}d.")
@@ -175,7 +173,7 @@ def _fields(typed: dict[str, str]) -> StandingFields:
     for field, what in _NUMBERS.items():
         text = typed.get(field, "").strip()
         if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text):
-            raise FieldRefused(field, f"“{text[:20]}” is no {what}")
+            raise FieldRefused(field, f"“{text[:20]}” is not {what}")
         numbers[field] = float(text)
     return StandingFields(
         name=typed.get("name", "").strip(),

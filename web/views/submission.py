@@ -65,7 +65,7 @@ def _taken(
         with every_fault_here(description.mapping, by):
             spec = spec_from_mapping(description.mapping)
             if errors or wanted is not None:
-                raise NeedsWorker("only the other parts are looked at here")
+                raise NeedsWorker("only the other parts are checked here")
             if page.previewing:
                 preview = preview_here(spec=spec, by=by, origin=_origin(typed.origin))
                 return show_form(request, replace(page, preview=preview))
@@ -139,7 +139,7 @@ def _cloned(request: HttpRequest) -> FormPage | None:
     description = without_defaults(row.spec)
     texts = {switch.name: switch.text for switch in row.switches.all()}
     typed, sentences = typed_from(description, texts, origin=row.pk)
-    told = [f"Filled from #{row.pk}, {row.name}. Change what is to be another way."]
+    told = [f"Filled from #{row.pk}, {row.name}. Change what should differ."]
     return FormPage(typed, notes=[*told, *sentences], toml=description_as_toml(description))
 
 

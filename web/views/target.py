@@ -51,10 +51,12 @@ def _done(what: str, target: Target, by: User) -> str:
     if what in ("enable", "disable"):
         set_target_enabled(by=by, target_id=target.pk, enabled=what == "enable")
         return f"{target.name} " + (
-            "boots again." if what == "enable" else "is disabled: what boots now ends, nothing new begins."
+            "boots again."
+            if what == "enable"
+            else "is disabled: its current boot finishes, no new boot starts."
         )
     ask_check(by=by, target_id=target.pk)
-    return f"{target.name} is checked as soon as it boots nothing."
+    return f"{target.name} is checked as soon as it is idle."
 
 
 def _page(request: HttpRequest, page: TargetPage) -> HttpResponse:

@@ -29,7 +29,7 @@ def new(request: HttpRequest) -> HttpResponse:
     except FieldRefused as exc:
         return _form(request, typed, {place_of(exc, typed): str(exc)}, None)
     messages.success(
-        request, f"{row.name} is taken in; a worker that takes from {target_queue(row.name)} boots it."
+        request, f"{row.name} was added; a worker of the queue {target_queue(row.name)} boots it."
     )
     return redirect("target", row.name)
 
@@ -55,7 +55,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     except Outdated as exc:
         messages.error(request, f"{exc}. Nothing was changed.")
         return redirect("edit_target", row.name)
-    messages.success(request, f"{changed.name} is changed; the next boot goes by it.")
+    messages.success(request, f"{changed.name} was changed; the next boot uses the new settings.")
     return redirect("target", changed.name)
 
 

@@ -49,7 +49,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         fitting.sort(key=lambda one: not one.steps)
     page = Paginator(fitting, _LISTED).get_page(request.GET.get("page"))
     drawn = courses([one.line.key for one in page])
-    # Of one that was computed anew between the two questions, nothing is drawn.
+    # Of one that was computed again between the two questions, nothing is drawn.
     rows = [(one, drawn[one.line.key]) for one in page if drawn.get(one.line.key)]
     ctx = {
         "steps": step_rows(trends, asked, request.GET.get("steps")),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A trend's numbers for the chart in the page, and as CSV and JSON for whoever wants to go on with them."""
+"""A trend's numbers for the chart in the page, and as CSV and JSON for further use."""
 
 import csv
 import io

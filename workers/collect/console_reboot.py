@@ -47,7 +47,7 @@ def reboots(text: bytes, starts: Iterable[int], fatal: Sequence[int]) -> Iterato
     """Yield the offset of each beginning of a boot that neither a report nor a farewell explains.
 
     starts: the offsets from begins_boot. fatal: those of reports that end a kernel, in order. A log that a program
-    prints again is no boot.
+    prints again is not a boot.
     """
     for before, at in pairwise(_boots(text, starts)):
         explained = bisect(fatal, at) > bisect(fatal, before)

@@ -82,7 +82,7 @@ class PerfProfile:
 def read_perf_data(path: Readable, kernel: ExpectedKernel) -> PerfProfile:
     """Read one perf.data, which nobody has to trust, as samples of CPUs, of the first event that has some.
 
-    Raises ProfileUnreadable for what is no whole perf.data of this kernel, but for an end that is missing: what was
+    Raises ProfileUnreadable for what is not a whole perf.data of this kernel, but for an end that is missing: what was
     whole is then told, and why there is no more.
     """
     opened = _open(path, kernel)

@@ -108,7 +108,7 @@ def _check_magic(data: bytes) -> None:
         raise ProfileUnreadable("this perf.data is of the first format, which perf left in 2011")
     if magic != _MAGIC:
         found = "it is empty" if not data else f"it begins with {magic!r}"
-        raise ProfileUnreadable(f"this is no perf.data: {found}")
+        raise ProfileUnreadable(f"this is not a perf.data: {found}")
 
 
 def _attrs(data: bytes, entry: int, at: int, size: int) -> tuple[Attr, ...]:

@@ -89,7 +89,7 @@ def off_cpu_waits(
 
 
 class _Pairing:
-    """Open waits by whoever waits for what, and those that ended."""
+    """Open waits by thread and lock, and those that ended."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], tuple[int, int]] = {}

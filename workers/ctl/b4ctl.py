@@ -42,9 +42,9 @@ def b4_check(
     given: SubmitOptions,
     wait: Annotated[bool, typer.Option("--wait", help="stay until the experiment is compared")] = False,
 ) -> None:
-    """Check a patch or cover letter on standard input for b4 review; print what b4 reads.
+    """Check a patch or cover letter on standard input for b4 review; print the result for b4.
 
-    It finds the experiment of the same patch or submits one. What is not finished, and what the data cannot tell, is a warning.
+    It finds the experiment of the same patch or submits one. An experiment that is unfinished or inconclusive is a warning.
     """
     print(json.dumps(list(_checked(client, given, wait=wait)), ensure_ascii=False))
 

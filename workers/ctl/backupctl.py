@@ -21,9 +21,9 @@ Which = Annotated[
 
 
 def backup(file: Given, files: Which = "none") -> None:
-    """Write a backup of tables, key and files, while the lab goes on working.
+    """Write a backup of tables, key and files while the lab keeps running.
 
-    It holds the secret key and what people signed in with: keep it where only operators read.
+    It contains the secret key and people's credentials: store it where only operators can read it.
     """
     chosen = next((one for one in CHOICES if one == files), None)
     if chosen is None:
@@ -38,9 +38,9 @@ def restore(
         bool, typer.Option("--replace", help="overwrite the lab that is on this machine")
     ] = False,
 ) -> None:
-    """Make this machine's lab what a backup is of; the lab is stopped meanwhile.
+    """Replace this machine's lab with a backup; stop the lab first.
 
-    The backup is checked whole first, and put in place as the last step: what fails leaves everything as it was.
+    The whole backup is checked first and put in place as the last step: a failure changes nothing.
     """
     found = restore_lab(file, replace=replace, say=whisper)
     newer = f", then {found.migrated} migrations" if found.migrated else ""

@@ -35,7 +35,7 @@ def show_comparison(console: Console, data: ComparisonData) -> None:
         elif one["role"] != "base" and (told := one["problem"] or one["note"]):
             console.print(Text(f"{plain(one['name'])}: {plain(told)}", style="yellow"))
     if data["verdicts"].get("inconclusive"):
-        console.print(Text("in brackets behind inconclusive: the boots it would take to tell", style="dim"))
+        console.print(Text("in brackets after inconclusive: the boots needed", style="dim"))
     for case in data["cases"]:
         if case["metrics"]:
             console.print(case_table(data, case))
@@ -79,7 +79,7 @@ def _show_remarks(console: Console, case: CaseData) -> None:
     if len(case["invalid"]) > MOST_LEFT_OUT:
         more = len(case["invalid"]) - MOST_LEFT_OUT
         console.print(
-            Text(f"  and {more} more boots; labctl compare --format json tells all", style="yellow")
+            Text(f"  and {more} more boots; labctl compare --format json lists all", style="yellow")
         )
     if case["metrics"]:
         console.print(Text(f"  {_alarms(case)}", style="dim"))

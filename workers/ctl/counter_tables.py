@@ -22,7 +22,7 @@ def show_counters(console: Console, page: CounterPage) -> None:
     if page.rows:
         console.print(_table(page))
         moved = sum(any(cell.certain for cell in row.cells) for row in page.rows)
-        console.print(Text(f"  {moved} of {len(page.rows)} counters certainly moved", style="dim"))
+        console.print(Text(f"  {moved} of {len(page.rows)} counters changed significantly", style="dim"))
     if page.doubt:
         console.print(Text(f"  {page.doubt}", style="yellow"))
     for one in page.unavailable:

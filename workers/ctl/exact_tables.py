@@ -26,7 +26,7 @@ def show_exact(console: Console, changes: Sequence[ExactChange], *, brief: bool 
     for one in changes:
         each = f"per {one.operation}"
         table = plain_table(f"{one.variant} against {one.base}: {one.change:+,.2f} instructions {each}")
-        table.add_column("function, without what it calls", overflow="fold")
+        table.add_column("function, without its callees", overflow="fold")
         for head in ("change", "before", "after", "calls before", "calls after"):
             table.add_column(head, justify="right")
         patch = [row for row in one.rows if row.of_patch]

@@ -28,7 +28,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "labctl reply 41 --for iattr-global > reply.txt",
         "labctl reply 41 --sign me",
     ),
-    "export report": ("labctl export report 41 --format html --out report.html",),
+    "export report": ("labctl export report 41 --format junit --out report.xml",),
     "export profile": ("labctl export profile 41 --format folded --variant base --out base.folded",),
     "log": ("labctl log --build 7 -f", "labctl log --run 1024"),
     "notes": ("labctl notes 41", "labctl notes 41 --add 'the host was busy on Monday'"),

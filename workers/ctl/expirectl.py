@@ -29,10 +29,10 @@ def show_or_expire(
         bool, typer.Option("--dry-run", help="show what would be removed, and its size; remove nothing")
     ] = False,
 ) -> None:
-    """Remove run files and kernels of experiments that ended long ago and that nothing needs; numbers and verdicts stay."""
+    """Delete run files and kernels of old experiments that nothing needs; numbers and verdicts stay."""
     plan = plan_expiry()
     if plan.before is None:
-        out.print("KPERFLAB_KEEP_DAYS is 0: everything is kept for ever", soft_wrap=True)
+        out.print("KPERFLAB_KEEP_DAYS is 0: nothing is ever removed", soft_wrap=True)
         return
     went = plan.going if dry_run else expire(plan)
     _show(plan, went)
@@ -46,7 +46,7 @@ def show_or_expire(
     )
     if in_use := len(plan.going) - len(went):
         out.print(
-            f"{in_use} more are in use now, or were just asked for again: they go another time",
+            f"{in_use} more are in use now, or were just requested again: they are removed later",
             soft_wrap=True,
         )
 

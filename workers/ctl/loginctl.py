@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`labctl login`, `logout`, `whoami` and `config`: which server, as whom, and who says so."""
+"""`labctl login`, `logout`, `whoami` and `config`: the server, the user, and the source of each setting."""
 
 import getpass
 import socket
@@ -39,7 +39,7 @@ def login(
     days: Annotated[int, typer.Option(min=1, help="days until the token expires")] = DAYS,
     server: Server = "",
 ) -> None:
-    """Get a token from a server and keep it, in a file that only you can read."""
+    """Get a token from a server and store it in a file that only you can read."""
     found = read_preferences()
     url = address(found, server)
     _warn_of_plain_http(url)
@@ -47,40 +47,40 @@ def login(
         sys.stdin.readline().strip() if with_token else _new_token(found, url, name, _scopes(scopes), days)
     )
     if not token:
-        raise typer.BadParameter("no token came in on standard input")
+        raise typer.BadParameter("standard input has no token")
     _check(found, url, token)
     keep_token(found.token_file, url, token)
-    err.print(Text(f"kept in {found.token_file}, for {url} alone", style="dim"), soft_wrap=True)
+    err.print(Text(f"stored in {found.token_file}, for {url} only", style="dim"), soft_wrap=True)
     if found.server != url:
         err.print(
             Text(f'  to use it without --server: server = "{url}" in {config_file()}', style="dim"),
             soft_wrap=True,
         )
     if found.token:
-        err.print(Text("LABCTL_TOKEN is set and goes first", style="yellow"))
+        err.print(Text("LABCTL_TOKEN is set and takes precedence", style="yellow"))
 
 
 def logout(server: Server = "") -> None:
-    """Forget the token kept for a server, and end it there."""
+    """Delete the token stored for a server, and revoke it there."""
     found = read_preferences()
     url = address(found, server)
     token = read_token(found.token_file, url)
     if not forget_token(found.token_file, url):
-        raise typer.BadParameter(f"no token is kept for {url}")
+        raise typer.BadParameter(f"no token is stored for {url}")
     try:
         with remote_client(found, url, whisper, token=token) as client:
             client.end_token(token)
-        out.print(Text(f"the token for {url} is forgotten here, and ended there"), soft_wrap=True)
+        out.print(Text(f"the token for {url} was deleted here and revoked there"), soft_wrap=True)
     except ClientError as exc:
         err.print(
-            Text(f"forgotten here, but it may still be valid at {url}: {exc}", style="yellow"), soft_wrap=True
+            Text(f"deleted here, but it may still be valid at {url}: {exc}", style="yellow"), soft_wrap=True
         )
     if found.token:
         err.print(Text("LABCTL_TOKEN is still set", style="yellow"))
 
 
 def whoami(server: Server = "", form: Format = TABLE) -> None:
-    """Show whom the server takes you for, and what you may do."""
+    """Show your name on the server, your role and your token's scopes."""
     found = read_preferences()
     with remote_client(found, server, whisper) as client:
         who = client.who()
@@ -91,7 +91,7 @@ def whoami(server: Server = "", form: Format = TABLE) -> None:
 
 
 def config(form: Format = TABLE) -> None:
-    """Show the server and the defaults in force, and which file or variable says so."""
+    """Show the server and the defaults in force, and the file or variable that sets each."""
     found = read_preferences()
     rows = {
         "server": found.server or "none",

@@ -14,15 +14,13 @@ from workers.ctl.table_style import plain_rows
 
 @through_client
 def trees(client: Client, form: Format = TABLE) -> None:
-    """List the trees kernels can be built from."""
-    _listed(
-        client, "trees", {"name": "tree", "default_revision": "base unless said", "location": "from"}, form
-    )
+    """List the trees that kernels can be built from."""
+    _listed(client, "trees", {"name": "tree", "default_revision": "default base", "location": "from"}, form)
 
 
 @through_client
 def targets(client: Client, form: Format = TABLE) -> None:
-    """List the machines kernels can boot on."""
+    """List the machines that kernels can boot on."""
     columns = {
         "name": "target",
         "driver": "driver",
@@ -35,7 +33,7 @@ def targets(client: Client, form: Format = TABLE) -> None:
 
 @through_client
 def workloads(client: Client, form: Format = TABLE) -> None:
-    """List what can be run, with its presets."""
+    """List the workloads and their presets."""
     _listed(client, "workloads", {"name": "workload", "presets": "presets", "summary": "what it does"}, form)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A notice on the desktop of whoever waits: notify-send, else the terminal's own notice and its bell."""
+"""A notification on the user's desktop: notify-send, else the terminal's own notification and its bell."""
 
 import shutil
 import subprocess

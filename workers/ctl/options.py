@@ -61,7 +61,7 @@ def format_option(*forms: str) -> Any:
         if form not in forms:
             from lab.validation_messages import nearest
 
-            raise typer.BadParameter(f'there is no form "{form}"; {nearest(form, forms)}')
+            raise typer.BadParameter(f'there is no format "{form}"; {nearest(form, forms)}')
         return form
 
     words = f"{', '.join(forms[:-1])} or {forms[-1]}"

@@ -126,8 +126,8 @@ def _read(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
     for key in table:
         if key not in known and key in OWN:
             raise SettingsWrong(
-                f"{path}: {key} cannot be said in a git tree, whose authors must not choose who gets your token; "
-                f"say it in {config_file()}"
+                f"{path}: {key} cannot be set in a git tree, whose authors must not choose who receives your token; "
+                f"set it in {config_file()}"
             )
         if key not in known:
             raise SettingsWrong(f'{path}: unknown key "{key}"; {_nearest(key, known)}')

@@ -108,7 +108,7 @@ def _unit(page: ProfilePage) -> str:
 
 def moved_table(page: ProfilePage) -> Table:
     """Lay out the symbols whose own share, or time waited, certainly moved in some variant, the largest change first."""
-    table = _table(page, f"{page.case.title}: symbols that moved, {_unit(page)} in themselves", "symbol")
+    table = _table(page, f"{page.case.title}: symbols that changed, {_unit(page)} in themselves", "symbol")
     for row in page.symbols:
         if any(cell.certain for cell in row.own):
             table.add_row(placed(row.symbol, row.line), *_cells(row.own))

@@ -49,7 +49,7 @@ def profile(
     kind: Kind = "",
     form: Format = TABLE,
 ) -> None:
-    """Print who calls the symbols a workload watches, and what certainly moved, all variants side by side."""
+    """Print the callers of the symbols that a workload watches, and significant changes, for all variants."""
     asked = symbols.replace(",", " ").split()
     if mail and form == JSON:
         raise typer.BadParameter("--mail prints text: leave --format out")
@@ -63,7 +63,7 @@ def profile(
         return
     found = client.profile(experiment_id, asked, kind)
     if not found:
-        err.print(f"experiment {experiment_id} has no profile: ask for one with measure.profile = true")
+        err.print(f"experiment {experiment_id} has no profile: set measure.profile = true to record one")
         return
     from workers.ctl import profile_tables
 
@@ -82,8 +82,8 @@ def export_profile(  # noqa: PLR0913
         int, typer.Option(help="number of the case, from 1; default: the first profiled case")
     ] = 0,
     kind: Kind = "cpu",
-    callers: Annotated[str, typer.Option(help="write who calls this symbol; * for every symbol")] = "",
-    callees: Annotated[str, typer.Option(help="write what this symbol calls")] = "",
+    callers: Annotated[str, typer.Option(help="write the callers of this symbol; * for every symbol")] = "",
+    callees: Annotated[str, typer.Option(help="write the callees of this symbol")] = "",
 ) -> None:
     """Write the profile of a variant, or the difference of two, into a file."""
     wishes = {"variant": variant, "base": base, "kind": kind, "case": str(case) if case else ""}

@@ -46,7 +46,7 @@ class Follower:
     _read: tuple[int, int] = (0, 0)
 
     def look(self) -> None:
-        """Ask once. Raises what the client raises; what may be tried again only after PATIENCE_S without an answer."""
+        """Ask once. Raises what the client raises; what may be retried only after PATIENCE_S without an answer."""
         try:
             self.experiment = self.client.experiment(self.experiment_id)
             self.last = self._last_line()

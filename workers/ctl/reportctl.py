@@ -38,7 +38,7 @@ ReportForm = Annotated[
 def compare(client: Client, experiment_id: ExperimentId, form: Form = TABLE, link: Link = "") -> None:
     """Print the comparison; the exit code is the verdict.
 
-    0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
+    0 no regression, 1 a regression, 2 inconclusive, 3 the lab failed.
     """
     data = comparison(client, experiment_id, link)
     if form == TABLE:
@@ -83,9 +83,9 @@ def reply(
     ] = "",
     link: Link = "",
 ) -> None:
-    """Print a reply to the list: the conclusion, the tables, method and environment.
+    """Print a reply to the mailing list: the conclusion, the tables, method and environment.
 
-    A Tested-by is written only where the kernels built and booted and nothing got worse; else it says why not.
+    A Tested-by is written only if the kernels built and booted and nothing got worse; otherwise it says why not.
     """
     wishes = ReplyOptions(patch=patch, signer=_committer() if sign == "me" else sign)
     found = write_reply(comparison(client, experiment_id, link), wishes)
@@ -127,7 +127,7 @@ def export_report(
     origin: Annotated[str, typer.Option(help="origin, as registered with KCIDB")] = "",
     link: Link = "",
 ) -> None:
-    """Write an experiment's comparison, or all it takes to do it again, in a form that others read."""
+    """Write an experiment's comparison or reproducer in an export format."""
     if client.local:
         _check_form(form, tuple(REPORT_FORMS))
     elif origin:
@@ -140,4 +140,4 @@ def _check_form(form: str, valid: tuple[str, ...]) -> None:
     if form not in valid:
         from lab.validation_messages import nearest
 
-        raise SpecError(f'format: there is no form "{form}"; {nearest(form, valid)}')
+        raise SpecError(f'format: there is no format "{form}"; {nearest(form, valid)}')

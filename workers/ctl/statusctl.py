@@ -29,7 +29,7 @@ _ROWS = 50
 
 
 def show(form: Format = TABLE) -> None:
-    """Show on one screen what waits, who works, what boots where and what lacks; exits with 3 where the lab cannot work."""
+    """Show queues, workers, boots and problems on one screen; exits with 3 if the lab cannot work."""
     checks = checked_now()
     if form == JSON:
         ready = all(check.ok for check in checks)
@@ -45,7 +45,7 @@ def show(form: Format = TABLE) -> None:
         raise typer.Exit(EXIT_LAB)
     experiments = ", ".join(f"{number} {state}" for state, number in experiments_by_state().items() if number)
     room = shutil.disk_usage(settings.HOME)
-    out.print(f"experiments: {experiments or 'none'}; events to tell: {deliveries_waiting()}")
+    out.print(f"experiments: {experiments or 'none'}; events to deliver: {deliveries_waiting()}")
     out.print(f"disk: {room.free / _GIB:.1f} of {room.total / _GIB:.1f} GiB free")
     seen = reported_workers()
     fleet = fleet_state(seen)
@@ -118,7 +118,7 @@ def _queues(seen: tuple[ReportedWorker, ...]) -> Table:
 
 def _groups(fleet: FleetState) -> Table:
     """Return a row a group, where there is more than one."""
-    table = _table("Groups", "group", "targets", "states", "waiting", "boots in a day")
+    table = _table("Groups", "group", "targets", "states", "waiting", "boots in 24 h")
     for one in fleet.groups if len(fleet.groups) > 1 else ():
         states = ", ".join(f"{number} {state}" for state, number in one.states.items())
         name = plain_line(one.group) or "(none)"
@@ -129,7 +129,7 @@ def _groups(fleet: FleetState) -> Table:
 def _targets(fleet: FleetState) -> Table:
     """Return what needs a person first, so many that a screen holds them."""
     title = "Targets" if len(fleet.targets) <= _ROWS else f"Targets, {_ROWS} of {len(fleet.targets)}"
-    table = _table(title, "target", "state", "boots in a day", "waiting", "why")
+    table = _table(title, "target", "state", "boots in 24 h", "waiting", "why")
     for row in fleet.targets[:_ROWS]:
         _add(
             table,
@@ -145,13 +145,13 @@ def _targets(fleet: FleetState) -> Table:
 def _claims() -> Table:
     table = _table("Claims", "work", "worker", "lease")
     for open_claim in sorted(open_claims(), key=lambda one: one.left_s)[:_ROWS]:
-        lease = f"ran out {-open_claim.left_s:.0f} s ago" if open_claim.over else f"{open_claim.left_s:.0f} s"
+        lease = f"expired {-open_claim.left_s:.0f} s ago" if open_claim.over else f"{open_claim.left_s:.0f} s"
         _add(table, f"{open_claim.kind} {open_claim.id}", plain_line(open_claim.claimed_by), lease)
     return table
 
 
 def _workers(seen: tuple[ReportedWorker, ...]) -> Table:
-    table = _table("Workers", "worker", "state", "heard of", "queues")
+    table = _table("Workers", "worker", "state", "last report", "queues")
     for one in sorted(seen, key=lambda one: (not one.gone, not one.idle_reason, one.name))[:_ROWS]:
         _add(
             table,

@@ -134,7 +134,7 @@ def description(source: Path | None, wish: SubmitOptions, client: Client) -> Jso
     if source is None:
         base = wish.base or str(found.defaults.get("base", "")) or newest_release(wish.branch)
         if not base:
-            raise SpecError(f"say where {wish.branch} starts: --base REVISION")
+            raise SpecError(f"give the start of {wish.branch}: --base REVISION")
         return of_series(branch_series(wish.branch, base), wish, found, client, base)
     data = read_handed(source)
     if is_series(data):
@@ -148,7 +148,7 @@ def of_file(data: bytes, source: Path, wish: SubmitOptions) -> Json:
 
     if wish.workload or wish.each or wish.param or wish.alternative is not None:
         options = "--workload, --param, --alternative and --each"
-        raise SpecError(f"{source} says itself what to run; {options} are for a series")
+        raise SpecError(f"{source} is a complete description; {options} are for a series")
     if wish.partial:
         raise SpecError(f"--partial is for a series; in {source} write partial = true beside the patch")
     try:
@@ -221,7 +221,7 @@ def _tree(wish: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> d
         return {"git": str(top)}
     names = ", ".join(str(row["name"]) for row in client.names("trees"))
     raise SpecError(
-        f"say which tree the patches are for: --tree NAME ({names or 'none is registered yet'}), "
+        f"name the tree that the patches apply to: --tree NAME ({names or 'none is registered yet'}), "
         f"or tree under [defaults] in {PROJECT_FILE} or {config_file()}"
     )
 
@@ -230,7 +230,7 @@ def _cases(wish: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> 
     wanted = wish.workload or [str(defaults["workload"])] if wish.workload or "workload" in defaults else []
     if not wanted:
         names = ", ".join(str(row["name"]) for row in client.names("workloads"))
-        raise SpecError(f"say what to run: --workload NAME ({names})")
+        raise SpecError(f"choose a workload: --workload NAME ({names})")
     cases = []
     for one in wanted:
         workload, _, preset = one.partition(":")
@@ -278,9 +278,7 @@ def _switches(handed: Any, wish: SubmitOptions) -> list[Json]:
     if wish.alternative is not None:
         raise SpecError("--alternative is for a mail that is one switch; leave out --each")
     if handed.series is None:
-        raise SpecError(
-            f"{handed.name} cannot be taken apart before it is repaired: submit it without --each"
-        )
+        raise SpecError(f"{handed.name} cannot be split before it is repaired: submit it without --each")
     patches = handed.series.patches
     return [
         {"name": switch_name(f"{number}-{patch.title}", NAME_LENGTH), "text": as_mail(patch)}

@@ -52,8 +52,8 @@ def submit(
 ) -> None:
     """Submit an experiment: a file, a series, or a branch.
 
-    With --local the same command after a crash goes on where it stopped.
-    Exit codes with --wait: 0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed, 64 wrong input.
+    With --local the same command after a crash continues where it stopped.
+    Exit codes with --wait: 0 no regression, 1 a regression, 2 inconclusive, 3 the lab failed, 64 wrong input.
     """
     asked = wish.description(source, given, client)
     with terminal.narration(err) as say:
@@ -79,7 +79,7 @@ def _say_queued(client: Client, row: Json, *, wait: bool) -> None:
 @through_client
 @with_options(SubmitOptions, measure=MEASURE_OPTIONS)
 def preview(client: Client, given: SubmitOptions, source: Source = None, form: Format = TABLE) -> None:
-    """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
+    """Show the builds, boots, time and detectable changes of an experiment; queue nothing."""
     from workers.ctl import tables
 
     asked = wish.description(source, given, client)
@@ -97,7 +97,7 @@ def rerun(
     experiment_id: ExperimentId,
     wait: Annotated[bool, typer.Option("--wait", help="wait until it is compared")] = False,
 ) -> None:
-    """Submit an experiment's description once more."""
+    """Submit an experiment's description again."""
     row = client.rerun(experiment_id)
     _say_queued(client, row, wait=wait)
     if wait:
@@ -106,7 +106,7 @@ def rerun(
 
 @through_client
 def cancel(client: Client, experiment_id: ExperimentId) -> None:
-    """Cancel what is still open of an experiment; what is measured stays."""
+    """Cancel the remaining builds and boots of an experiment; its results so far stay."""
     client.cancel(experiment_id)
     out.print(f"experiment {experiment_id} is cancelled")
 
@@ -124,7 +124,7 @@ def priority(
         ),
     ],
 ) -> None:
-    """Say how urgent an experiment is while it is open; the higher goes first."""
+    """Set the priority of an open experiment; higher priorities go first."""
     if urgency not in PRIORITIES:
         from lab.validation_messages import nearest
 
@@ -135,24 +135,24 @@ def priority(
 
 @through_client
 def keep(client: Client, experiment_id: ExperimentId) -> None:
-    """Keep an experiment's logs, profiles and kernels, whatever the retention policy says."""
+    """Protect an experiment's logs, profiles and kernels from the retention policy."""
     client.keep(experiment_id, kept=True)
     out.print(f"experiment {experiment_id} is kept")
 
 
 @through_client
 def unkeep(client: Client, experiment_id: ExperimentId) -> None:
-    """Leave an experiment's logs, profiles and kernels to the retention policy again; numbers and verdicts stay."""
+    """Let the retention policy delete an experiment's logs, profiles and kernels again; numbers and verdicts stay."""
     client.keep(experiment_id, kept=False)
-    out.print(f"experiment {experiment_id} is left to the retention policy")
+    out.print(f"experiment {experiment_id} is no longer kept")
 
 
 @through_client
 def run(client: Client, experiment_id: ExperimentId) -> None:
-    """Build, boot and compare what is still open of an experiment, on this machine."""
+    """Run the remaining builds, boots and comparisons of an experiment on this machine."""
     client.experiment(experiment_id)
     if not client.local:
         raise typer.BadParameter(
-            f"the workers of {client.where} do that; labctl watch {experiment_id} shows it"
+            f"the workers of {client.where} run it; labctl watch {experiment_id} shows it"
         )
     raise typer.Exit(watchctl.carry_out(client, experiment_id) or EXIT_OK)

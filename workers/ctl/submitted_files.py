@@ -18,7 +18,7 @@ from lab.experiments.spec import switch_name
 from workers.ctl.preferences import OF_GIT, git_top
 
 STDIN = "-"
-# As the server's own limit; more is no series.
+# As the server's own limit; more is not a series.
 MOST_BYTES = 16 << 20
 _MAIL = re.compile(rb"(?:From \S+ |[A-Z][A-Za-z-]{1,40}: )")
 _DIFF = re.compile(rb"^(?:diff --git |--- \S)", re.MULTILINE)
@@ -50,7 +50,7 @@ def read_handed(source: Path) -> bytes:
         if str(source) == STDIN:
             if sys.stdin.isatty():
                 raise SpecError(
-                    "nothing comes in on standard input; pipe a series into it: b4 am -o- … | labctl submit -"
+                    "standard input has no series; pipe one into it: b4 am -o- … | labctl submit -"
                 )
             data = sys.stdin.buffer.read(MOST_BYTES + 1)
         else:

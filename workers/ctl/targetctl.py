@@ -51,7 +51,7 @@ Group = Annotated[str | None, typer.Option(help="group of equal targets; - for n
 
 
 def list_targets(form: Format = TABLE) -> None:
-    """List the machines, and how they are."""
+    """List the machines and their health."""
     if form == JSON:
         print_json(api_here().rows("targets/"))
         return
@@ -64,7 +64,7 @@ def list_targets(form: Format = TABLE) -> None:
 
 
 def show(name: Name, form: Format = TABLE) -> None:
-    """Show one machine: how it is reached, tuned, and how it is."""
+    """Show one machine: its access, tuning and health."""
     row = named_target(name)
     if form == JSON:
         print_json(api_here().document(f"targets/{row.pk}/"))
@@ -76,45 +76,47 @@ def show(name: Name, form: Format = TABLE) -> None:
 
 
 def add(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
-    """Take a machine in."""
+    """Add a machine."""
     given = _settings(file, group, {}, tune)
     row = add_target(by=None, wanted=TargetFields(**{"name": name} | given))
-    out.print(Text(f"{row.name} is taken in; try it with: labctl target power {row.name} status"))
+    out.print(Text(f"{row.name} was added; test it with: labctl target power {row.name} status"))
 
 
 def change(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
-    """Change a machine; access and tuning of the file replace what is there."""
+    """Change a machine; access and tuning of the file replace the existing ones."""
     row = named_target(name)
     given = _settings(file, group, row.tuning, tune)
     if not given:
         raise typer.BadParameter("nothing to change: give a FILE, --group or --tune")
     changed = change_target(by=None, target_id=row.pk, changes=given)
-    out.print(Text(f"{changed.name}: {', '.join(sorted(given))} changed; the next boot goes by it"))
+    out.print(
+        Text(f"{changed.name}: {', '.join(sorted(given))} changed; the next boot uses the new settings")
+    )
 
 
 def remove(name: Name) -> None:
-    """Forget a machine that nothing was ever booted on."""
+    """Remove a machine on which nothing was ever booted."""
     out.print(Text(f"{remove_target(by=None, target_id=named_target(name).pk)} is forgotten"))
 
 
 def enable(name: Name) -> None:
-    """Let a machine boot."""
+    """Enable a machine."""
     out.print(
         Text(f"{set_target_enabled(by=None, target_id=named_target(name).pk, enabled=True).name} boots")
     )
 
 
 def disable(name: Name) -> None:
-    """Keep a machine from booting; what boots now ends."""
+    """Disable a machine; its current boot finishes."""
     row = set_target_enabled(by=None, target_id=named_target(name).pk, enabled=False)
-    out.print(Text(f"{row.name} is disabled: what boots now ends, nothing new begins"))
+    out.print(Text(f"{row.name} is disabled: its current boot finishes, no new boot starts"))
 
 
 def release(name: Name) -> None:
     """End a machine's quarantine."""
     row = named_target(name)
     if row.quarantined_at is None:
-        whisper(f"{row.name} is in no quarantine")
+        whisper(f"{row.name} is not in quarantine")
         return
     release_target(target_id=row.pk, by=None)
     out.print(Text(f"{row.name} boots again; it was in quarantine for: {plain_line(row.quarantine_reason)}"))
@@ -126,7 +128,7 @@ def check(name: Name) -> None:
     known_kernel(row)
     found = check_target(name, force=True)
     if found is None:
-        raise typer.BadParameter(f"{name} boots something now: try again when it is over")
+        raise typer.BadParameter(f"{name} is booting now: try again when the boot has finished")
     if not found.ok:
         err.print(Text(f"{name} is not well: {plain_line(found.problem)}", style="red"), soft_wrap=True)
         raise typer.Exit(EXIT_LAB)
@@ -137,7 +139,7 @@ def power(
     name: Name,
     switch: Annotated[str, typer.Argument(metavar="|".join(SWITCHES), help="power command")] = "status",
 ) -> None:
-    """Ask a machine's BMC: status, on, off, network (boot from it once)."""
+    """Query or switch a machine's power: status, on, off, network (boot from it once)."""
     row = named_target(name)
     if switch not in SWITCHES:
         raise typer.BadParameter(f'"{switch}" is not valid; {nearest(switch, SWITCHES)}')
@@ -176,6 +178,10 @@ def _settings(
     return given
 
 
+# The types of a machine file's fields, in words.
+_KINDS: dict[type, str] = {str: "text", int: "a whole number", bool: "true or false", dict: "a table"}
+
+
 def _read(file: Path) -> dict[str, Any]:
     try:
         given = tomllib.loads(file.read_text())
@@ -198,7 +204,7 @@ def _read(file: Path) -> dict[str, Any]:
         "tuning": dict,
     }.items():
         if key in given and type(given[key]) is not kind:
-            raise FieldRefused(key, f"{file}: {key} is no {kind.__name__}")
+            raise FieldRefused(key, f"{file}: {key} must be {_KINDS[kind]}, not {given[key]!r:.60}")
     return given
 
 

@@ -81,7 +81,7 @@ def doing_lines(progress: Json) -> list[str]:
     lines = [_doing(now) for now in progress["now"]]
     if (queue := progress.get("queue")) and not lines:
         starts = f"; about {duration(queue['starts_s'])}" if queue["starts_s"] else ""
-        return [f"waits for its turn: {plain_line(queue['text'])}{starts}"]
+        return [f"queued: {plain_line(queue['text'])}{starts}"]
     return lines
 
 

@@ -43,7 +43,7 @@ def _read(path: Path) -> dict[str, str]:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SettingsWrong(f"{path} is not valid TOML; remove it and log in again: {exc}") from exc
     if not all(isinstance(token, str) for token in table.values()):
-        raise SettingsWrong(f"{path} holds other things than tokens; remove it and log in again")
+        raise SettingsWrong(f"{path} does not contain tokens; remove it and log in again")
     return table
 
 

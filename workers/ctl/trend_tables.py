@@ -81,7 +81,10 @@ def show_trend(console: Console, page: TrendPage) -> None:
         _show_step(console, step)
     if page.unplaced:
         console.print(
-            Text(f"{page.unplaced} more revisions were measured before their place was noted", style="dim")
+            Text(
+                f"{page.unplaced} more revisions were measured before the lab recorded their place",
+                style="dim",
+            )
         )
 
 
@@ -148,7 +151,7 @@ def show_answer(console: Console, page: BisectionPage) -> None:
     if page.row.state == "failed":
         console.print(Text(f"stopped without an answer: {page.row.problem}", style="magenta"))
     elif page.row.answer == "no-step":
-        console.print(Text(f"{short(page.bad)} does not show the step: there is nothing to look for"))
+        console.print(Text(f"{short(page.bad)} does not show the step: there is nothing to search for"))
     elif page.row.answer == "untold":
         console.print(
             Text(f"{short(page.bad)} cannot be compared: {page.steps[-1].row.reason}", style="yellow")

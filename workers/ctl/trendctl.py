@@ -23,7 +23,7 @@ from workers.ctl.clients.local import api_here
 from workers.ctl.options import JSON, TABLE, Format, Local, err, on_this_machine, out, print_json
 from workloads.instruction_clock import CLOCKS, Clock
 
-# Of `bisect`: found, nothing to find, cannot be told, the lab failed.
+# Of `bisect`: found, nothing to find, inconclusive, the lab failed.
 EXIT_FOUND, EXIT_NO_STEP, EXIT_UNTOLD, EXIT_LAB = 0, 1, 2, 3
 
 ClockOption = Annotated[str, typer.Option("--clock", help="wall or instructions")]
@@ -106,7 +106,7 @@ def bisect(  # noqa: PLR0913
     target: Target = "guest",
     is_local: Local = False,
 ) -> None:
-    """Find the commit that changed a metric; the same command after a crash goes on where it stopped."""
+    """Find the commit that changed a metric; the same command after a crash continues where it stopped."""
     on_this_machine(is_local)
     if step_of:
         asked = _step_of(step_of, boots, most_boots)
@@ -138,7 +138,7 @@ def _series(source: Path | None) -> tuple[str, str]:
         return "", ""
     data = handed.read_handed(source)
     if not handed.is_series(data):
-        raise SpecError(f"{source} holds neither mails nor a diff")
+        raise SpecError(f"{source} contains neither mails nor a diff")
     given = handed.handed_series(data, source)
     return given.text, given.series.base_commit if given.series else ""
 

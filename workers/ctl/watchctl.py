@@ -30,7 +30,7 @@ from workers.ctl.table_style import plain_rows
 
 STATES = ("queued", "running", "done", "failed", "cancelled")
 FOLLOW_S = 1.0
-END_WORDS = {0: "no regression", 1: "a regression", 2: "the data cannot tell", 3: "the lab failed"}
+END_WORDS = {0: "no regression", 1: "a regression", 2: "inconclusive", 3: "the lab failed"}
 
 
 def same(client: Client) -> str:
@@ -89,13 +89,14 @@ def watch(
     client: Client,
     experiment_id: ExperimentId,
     notify: Annotated[
-        bool, typer.Option("--notify", help="show a desktop notice at its end, or ring the terminal's bell")
+        bool,
+        typer.Option("--notify", help="show a desktop notification at the end, or ring the terminal's bell"),
     ] = False,
     form: Annotated[str, format_option(TABLE, *OF_DATA)] = TABLE,
 ) -> None:
     """Follow an experiment to its end, print its comparison, and exit with the verdict.
 
-    0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
+    0 no regression, 1 a regression, 2 inconclusive, 3 the lab failed.
     """
     found = stay(client, experiment_id, form)
     if notify:
@@ -193,7 +194,7 @@ def log(
         if part.complete or (not part.text and not follow):
             if not offset:
                 what = f"build {build}" if build else f"run {run_number}"
-                err.print(f"nothing was written by {what}: it has not begun, or its kernel was found built")
+                err.print(f"{what} has no log: it has not begun, or its kernel was already built")
             return
         if not part.text:
             sleep(FOLLOW_S)
@@ -206,7 +207,7 @@ def notes(
     add: Annotated[str, typer.Option(help="add this note")] = "",
     form: Format = TABLE,
 ) -> None:
-    """Show what people wrote about an experiment, or write to it."""
+    """Show the notes on an experiment, or add one."""
     if add:
         client.write_note(experiment_id, add)
     said = client.notes(experiment_id)

@@ -20,12 +20,12 @@ from workers.work import delivering, only_worker, work
 
 log = logging.getLogger(__name__)
 
-FLEET = "Of a fleet, over KPERFLAB_REDIS: what this host takes"
+FLEET = "Workers of a fleet, over KPERFLAB_REDIS"
 
 
 Builds = Annotated[
     bool,
-    typer.Option("--builds", help="kernel images, by every compiler installed here", rich_help_panel=FLEET),
+    typer.Option("--builds", help="build kernels, with every compiler installed here", rich_help_panel=FLEET),
 ]
 Targets = Annotated[
     list[str] | None,
@@ -47,7 +47,7 @@ def work_until_stopped(
     upkeep: Upkeep = False,
     beat: Beat = False,
 ) -> None:
-    """Build and boot whatever is queued, until Ctrl-C or SIGTERM; both give back what is being worked on."""
+    """Build and boot queued work until Ctrl-C or SIGTERM; both return the current work to the queue."""
     posts = [["--builds"]] * builds + [["--target", name] for name in target or ()]
     posts += [["--upkeep"]] * upkeep + [["--beat"]] * beat
     if not posts:

@@ -35,7 +35,7 @@ def own_directory(path: Path, user: QemuUser) -> Path:
 def bring_home(written: Path, directory: Path) -> None:
     """Copy the call trees and accesses that a boot left into the run's directory.
 
-    Raises ProfileUnreadable for more or larger files than the plugin writes, or anything that is no file; BootDiscarded.
+    Raises ProfileUnreadable for more or larger files than the plugin writes, or anything that is not a file; BootDiscarded.
     """
     try:
         _bring_home(written, directory)
@@ -62,7 +62,7 @@ def _bring_home(written: Path, directory: Path) -> None:
                 raise ProfileUnreadable(
                     f"the emulator left more than {_MOST_BYTES >> 20} MiB of call trees and accesses"
                 )
-            # Whoever can write to it can let it grow meanwhile.
+            # A process that can write to it can let it grow meanwhile.
             while size and (data := source.read(min(size, _CHUNK))):
                 size -= target.write(data)
 
@@ -74,5 +74,5 @@ def _opened(path: Path) -> BinaryIO:
         raise ProfileUnreadable(f"the emulator's {path.name} cannot be read: {exc.strerror}") from exc
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ProfileUnreadable(f"the emulator's {path.name} is no file")
+        raise ProfileUnreadable(f"the emulator's {path.name} is not a file")
     return os.fdopen(descriptor, "rb")

@@ -110,7 +110,7 @@ def _step(step: Step, guest: FakeGuest, draw: random.Random) -> tuple[tuple[str,
     if step.kind != "measure":
         return played(step.name, "")
     if not step.argv[0].endswith("/showgids"):
-        raise TargetUnready(f"a fake target plays showgids alone, not {step.argv[0]}")
+        raise TargetUnready(f"a fake target simulates only showgids, not {step.argv[0]}")
     given = dict(word.split("=", 1) for word in step.argv[1:] if "=" in word)
     boot = guest.ns_per_open * max(0.01, draw.gauss(1.0, guest.noise))
     warmup = int(given["warmup"])

@@ -27,7 +27,7 @@ STACKS_S = 5.0
 """How long an interrupted guest may take to print its stacks; once it has, it resets and nobody waits further."""
 
 OWN_BEAT_S = 5.0
-"""Where the guest holds its records we make the heartbeats, so that whoever waits gets to renew its claim."""
+"""Where the guest holds its records, the session generates the heartbeats, so that a waiting worker can renew its claim."""
 
 
 Ending = Literal["itself", "outside", "unclear"]
@@ -45,7 +45,7 @@ class RemoteControl(Protocol):
 
 
 class GuestSession:
-    """A Session over two streams, whoever connected them. noun: what messages call the other side."""
+    """A Session over two streams, no matter how they were connected. noun: the name of the other side in messages."""
 
     noun: ClassVar[str] = "guest"
 

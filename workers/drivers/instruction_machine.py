@@ -3,7 +3,7 @@
 
 Two boots of one kernel must execute the same instructions, each at the same time of their clock. So nothing may
 reach the guest from the host or from the host's own time: no virtio (requests complete when the host gets to it), no
-real-time clock, no host's entropy, no identity that is drawn anew for each domain.
+real-time clock, no host's entropy, no identity that is drawn again for each domain.
 Source: QEMU's docs/devel/tcg-icount.rst and docs/system/replay.rst.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From one kernel into the next without the firmware: the offer to a machine that waits, and what becomes of it."""
+"""From one kernel into the next without the firmware: the offer to a waiting machine, and its result."""
 
 import time
 
@@ -45,5 +45,5 @@ def await_heard(boot_id: int, start_s: float) -> None:
         if now >= end and taken:
             raise TargetLost(f"the next kernel said nothing within {start_s:g} s")
         if now >= end:
-            raise TargetLost(f"the machine that waited did not take the offer within {TAKE_S:g} s")
+            raise TargetLost(f"the waiting machine did not fetch the offered boot within {TAKE_S:g} s")
         time.sleep(POLL_S)

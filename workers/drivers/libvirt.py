@@ -163,7 +163,7 @@ class LibvirtDriver:
                 break
             except (libvirt.libvirtError, WorkersError) as error:
                 if not told:
-                    log.warning("guest %s could not be destroyed, which is tried again: %s", name, error)
+                    log.warning("guest %s could not be destroyed; this is retried: %s", name, error)
                 told = True
             time.sleep(AGAIN_S)
         self.traces.remove(boot)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boots kernels on machines: power by their BMC or kexec from the kernel before, files over the network, records back over HTTP.
 
-The machine fetches its script, kernel and initrd from the lab's web server and hands in what it has to say there; we
+The machine fetches its script, kernel and initrd from the lab's web server and posts its records there; we
 meet it in the tables alone (lab/targets/netboot/). docs/howto/netboot.md says what its network needs.
 """
 
@@ -186,7 +186,7 @@ class MetalDriver:
         removed = []
         for one in left_on():
             if is_booting(one.target):
-                # Whoever boots it now turned it off first.
+                # The worker that boots it now turned it off first.
                 continue
             try:
                 self.power_of(access_of(one.target)).turn_off()
@@ -244,10 +244,10 @@ def _check(request: BootRequest) -> None:
     """Raise MachineUnfit for what no machine can do."""
     if request.machine.clock == "instructions":
         raise MachineUnfit(
-            "no machine has an instruction clock: take a guest as the target, or the wall clock"
+            "no physical machine has an instruction clock: use a guest as the target, or the wall clock"
         )
     if request.disks:
-        raise MachineUnfit("a machine has no disks of ours: its plan must bring them along")
+        raise MachineUnfit("a physical machine has no disks of the lab: its plan must contain them")
 
 
 def _access(request: BootRequest) -> Access:

@@ -25,7 +25,7 @@ TOKEN = re.compile(rb"(/netboot/)[\w-]{20,}")
 
 
 def check_uncontested(progress: NetbootProgress) -> None:
-    """Raise BootDiscarded for a boot that somebody else had a hand in."""
+    """Raise BootDiscarded for a boot with requests from another address."""
     if progress.alarm:
         raise BootDiscarded(
             f"this boot is discarded: {progress.alarm}; give the target its address, and keep others off its network"
@@ -43,7 +43,7 @@ class PostedStreams(Streams):
     def __init__(
         self, boot_id: int, is_on: Callable[[], bool], console: Path | None, records: Path, posted: Path
     ) -> None:
-        """records, posted: files to be written, what the machine hands in of records and console."""
+        """records, posted: files to be written, the machine's records and console."""
         super().__init__(posted.open("wb"), records.open("wb"))
         self.reset = False
         self.trouble = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The two byte streams of a machine, console and records, each into its file and watched as it comes."""
+"""The two byte streams of a machine, console and records, each into its file and watched on arrival."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Streams(ABC):
         """Put what still comes into the files and the tail, unread; true once the guest has hung up."""
         end = time.monotonic() + timeout_s
         while not self.ended and (left := end - time.monotonic()) > 0:
-            # Whoever wanted to know of damage has been told.
+            # Damage was already reported.
             with suppress(RecordCorrupt, GuestEndless):
                 self.read(left)
         self._ready.clear()
@@ -169,7 +169,7 @@ class Streams(ABC):
         self.watch_console(data)
 
     def watch_console(self, data: bytes) -> None:
-        """Look for a panic in what came over the console; whoever calls this keeps it."""
+        """Look for a panic in new console output; the caller stores the output."""
         # A panic's line may come in two pieces.
         seen = max(0, len(self._tail) - len(PANIC))
         self._tail += data

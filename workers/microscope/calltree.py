@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the call trees that the plugin wrote (native/report.c): who called whom, how often, and the instructions of each.
+"""Reads the call trees that the plugin wrote (native/report.c): callers and callees, numbers of calls, and the instructions of each.
 
 Everything in such a file follows from what a guest executed, so nothing in it is believed: sizes are checked against the
 file, parents come before their children, and addresses are names' business only.

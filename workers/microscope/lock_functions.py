@@ -50,7 +50,7 @@ _OTHERS = re.compile(r"_raw_(?:spin|write)_(?:lock|unlock|trylock)\w*|lockref_\w
 
 
 def is_lock_function(name: str) -> bool:
-    """Return whether a function does nothing but take, give back or count for whoever calls it."""
+    """Return whether a function does nothing but take, release or count for its caller."""
     plain = _COPY.sub("", name)
     return plain in _BY_NAME or bool(_OTHERS.fullmatch(plain))
 

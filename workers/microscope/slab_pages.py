@@ -5,7 +5,7 @@ Kernels without debug information say nothing about their structures, so little 
 kmem_cache the name stands right before the list of all caches (include/linux/slub_def.h, mm/slab.h; Linux 2.6.22 to 6.12), that
 the sizes stand at 0x18 and 0x1c (SLUB since 4.17), and that a tail page has its head at 8. Where the list stands, and where
 a page has its cache (24 in 6.1, 8 since 6.2), is found by trying. All of it is a guest's text and numbers: what does not
-fit is no name. Where the kernel's build wrote down its structures, caches that SLUB merged and objects that a static variable
+fit is not a name. Where the kernel's build wrote down its structures, caches that SLUB merged and objects that a static variable
 points to are known as well.
 """
 
@@ -76,7 +76,7 @@ class SlabPages:
     pointers: Mapping[int, str]
 
     def place(self, address: int) -> Place | None:
-        """Return the cache and the place in its object of a kernel's address; None for memory that is no slab."""
+        """Return the cache and the place in its object of a kernel's address; None for memory that is not a slab."""
         page = (address - self.page_offset) // _PAGE
         if not 0 <= page < len(self.cache) or (at := int(self.cache[page])) < 0:
             return None

@@ -101,7 +101,7 @@ def backend(access: RedfishPower | IpmiPower) -> Power:
 def main() -> None:
     """Answer the question on standard input."""
     question = json.loads(sys.stdin.read())
-    # A union is no class, and the type checker takes it or not as its cache goes.
+    # A union is not a class, and the type checker takes it or not as its cache goes.
     spoken: Any = PowerAccess
     access: RedfishPower | IpmiPower = TypeAdapter(spoken).validate_python(question["access"])
     try:

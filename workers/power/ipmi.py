@@ -68,7 +68,7 @@ class Ipmi:
             bmc.set_bootdev("network", persist=False)
             found = bmc.get_bootdev()
         if found.get("bootdev") != "network":
-            raise BmcFailed(f"{self._who} took the order to boot from the network, and does not have it set")
+            raise BmcFailed(f"{self._who} accepted the order to boot from the network, but did not set it")
 
     def _turn(self, wanted: bool) -> None:
         with self._opened() as bmc:

@@ -56,7 +56,7 @@ class Redfish:
             system.refresh(force=True)
         # Stand-ins keep it for longer than once; off is the only answer that is wrong.
         if system.boot.target != PXE or system.boot.enabled in {None, DISABLED}:
-            raise BmcFailed(f"{self._who} took the order to boot from the network, and does not have it set")
+            raise BmcFailed(f"{self._who} accepted the order to boot from the network, but did not set it")
 
     def _turn(self, wanted: bool, resets: tuple[sushy.ResetType, ...]) -> None:
         with self._translated():
@@ -107,7 +107,9 @@ class Redfish:
                 f"{self._who} answers HTTP {error.status_code}: {self._without_password(error)}"
             ) from None
         except exceptions.UnknownDefaultError:
-            raise BmcRefused(f"{self._who} has not exactly one machine: say in power.system which") from None
+            raise BmcRefused(
+                f"{self._who} has not exactly one machine: name one of them in power.system"
+            ) from None
         except exceptions.ConnectionError as error:
             if _is_of_tls(error):
                 raise BmcRefused(

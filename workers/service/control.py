@@ -34,7 +34,7 @@ def up(port: Port = 8000) -> None:
     experiments = bring_up(place, wishes_of(port), _say)
     _say(f"the lab is up: {_url(port)}")
     _sign_in(place, port)
-    _say(f"logs: {place.logs}   how it is: make status   stop it: make down")
+    _say(f"logs: {place.logs}   status: make status   stop: make down")
     sqlite = home / "kperflab.sqlite3"
     if sqlite.exists() and not experiments:
         _say(
@@ -49,7 +49,7 @@ def stores(port: Port = 8000) -> None:
     home = state_root()
     home.mkdir(parents=True, exist_ok=True)
     bring_up_stores(ServicePlace(home), wishes_of(port), _say)
-    _say("the database and Redis are up; all the rest: make up")
+    _say("the database and Redis are up; to start the rest: make up")
 
 
 @cli.command()
@@ -61,7 +61,7 @@ def down() -> None:
     except ServiceDown as exc:
         _say(str(exc))
     else:
-        _say(f"the lab is down; {place.home} keeps everything")
+        _say(f"the lab is down; {place.home} has all its data")
 
 
 @cli.command()
@@ -79,7 +79,7 @@ def _url(port: int) -> str:
 
 
 def _sign_in(place: ServicePlace, port: int) -> None:
-    """A link that signs in whoever reads this terminal."""
+    """Return a link that signs in the user of this terminal."""
     command = [sys.executable, "-m", "workers.labctl", "sign-in", "--local", "--port", str(port)]
     done = subprocess.run(command, env=environment(place), cwd=ROOT, capture_output=True, text=True)
     _say((done.stdout or done.stderr).strip())
@@ -94,7 +94,7 @@ def main() -> None:
     try:
         sys.exit(cli(standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
-        err.print("\nstopped; the same command goes on from here")
+        err.print("\nstopped; the same command continues from here")
         sys.exit(3)
     except (WorkersError, LabError) as exc:
         err.print(Text(f"kperflab: {exc}", style="red"), soft_wrap=True)

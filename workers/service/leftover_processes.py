@@ -32,7 +32,7 @@ def processes(place: ServicePlace) -> dict[int, str]:
 
 
 def end_all(place: ServicePlace) -> list[str]:
-    """End them, first by asking; returns their commands. Nothing left is what is to be expected."""
+    """Stop them, first with SIGTERM; returns their commands. Normally there are none."""
     end = monotonic() + GRACE_S
     seen: dict[int, str] = {}
     while now := processes(place):

@@ -97,7 +97,7 @@ class ServicePlace:
 
 
 def account(name: str) -> pwd.struct_passwd | None:
-    """The user as whom a program runs; None where all run as ourselves. Raises MachineUnfit.
+    """Return the user that a program runs as; None if all run as the current user. Raises MachineUnfit.
 
     Root starts each as the user that Debian's package made: PostgreSQL refuses to run as root.
     """

@@ -53,7 +53,7 @@ class Supervisor:
         self._place = place
 
     def start(self) -> None:
-        """Start it, or make it read its configuration anew. Raises ServiceFailed."""
+        """Start it, or make it read its configuration again. Raises ServiceFailed."""
         if self.alive():
             self.apply()
             return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A worker for each target, as targets are added, renamed and removed: a program of the service, beside those it looks after.
 
-Whoever adds a target writes a row and nothing else, over REST or by labctl, on this machine or another.
+Adding a target writes a row and nothing else, over REST or by labctl, on this machine or another.
 """
 
 import logging
@@ -73,7 +73,7 @@ def look_on(place: ServicePlace) -> None:
                 log.info("%s came or went with its target", name)
         except Exception as exc:
             told = error_line(exc)
-            log.warning("targets could not be looked at, tried again in %g s: %s", FAULT_S, told)
+            log.warning("targets could not be looked at, retried in %g s: %s", FAULT_S, told)
             close_old_connections()
             sleep(FAULT_S)
         else:

@@ -57,7 +57,7 @@ def _refuse_plain(bind: str) -> None:
     ):
         return
     raise SettingWrong(
-        f"KPERFLAB_BIND={bind[:80]} lets others reach the pages without TLS, and their passwords be read on the way: put a proxy with a "
+        f"KPERFLAB_BIND={bind[:80]} lets others reach the pages without TLS, and their passwords be read in transit: put a proxy with a "
         "certificate in front and set KPERFLAB_URL=https://…, or KPERFLAB_PLAIN=1 on a network that you trust"
     )
 

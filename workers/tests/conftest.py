@@ -84,7 +84,7 @@ def preferences_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 
 @pytest.fixture(autouse=True)
 def nobodys_preferences(preferences_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may have a lab of their own."""
+    """The user who runs the tests may have their own lab."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(next(preferences_homes)))
     for name in ("LABCTL_SERVER", "LABCTL_TOKEN", "LABCTL_LOCAL"):
         monkeypatch.delenv(name, raising=False)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(f"/var/tmp/kperflab-debian-{os.getuid()}")
 # python3 and sshd are all that a machine needs before Ansible comes.
 INCLUDED = "ca-certificates,python3,openssh-server,systemd"
-# It is thrown away soon: nothing waits for the disk, and nobody reads its manuals.
+# It is thrown away soon: nothing waits for the disk, and its manuals are not needed.
 OPTIONS = (
     '--aptopt=Acquire::Languages "none"',
     "--dpkgopt=force-unsafe-io",

@@ -204,7 +204,7 @@ class Live:
     def wait(self, number: int, seconds: float = DONE_S) -> dict[str, Any]:
         """An experiment that has come to an end; pages that do not answer meanwhile are retried."""
         end = monotonic() + seconds
-        experiment: dict[str, Any] = {"state": "not heard of"}
+        experiment: dict[str, Any] = {"state": "not reported"}
         while monotonic() < end:
             with suppress(AssertionError, httpx.HTTPError):
                 experiment = self.experiment(number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A machine without a machine: once it is turned on it asks the lab's pages for what to boot and hands in records."""
+"""A machine without a machine: once it is turned on it asks the lab's pages for its boot and posts records."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class PretendMachine:
         return True
 
     def send(self, kind: str, name: str = "-", payload: bytes = b"") -> None:
-        """Hand in one record as a piece."""
+        """Post one record as a piece."""
         self.sent["seq"] += 1
         self.post("records", encode_record(Record(self.sent["seq"], kind, name, payload)))
 
@@ -109,7 +109,7 @@ class PretendMachine:
         self.send("hello", "-", json.dumps(said).encode())
 
     def post(self, stream: str, data: bytes) -> int:
-        """Hand in one piece; returns the answer's status."""
+        """Post one piece; returns the answer's status."""
         answer = Client().post(
             f"{self.place}/{stream}/{self.sent[stream]}", data, content_type="application/octet-stream"
         )

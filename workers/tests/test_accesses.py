@@ -212,8 +212,8 @@ def grow(path: Path) -> None:
     ("make", "said"),
     [
         (link, "cannot be read"),
-        (os.mkfifo, "is no file"),
-        (Path.mkdir, "is no file"),
+        (os.mkfifo, "is not a file"),
+        (Path.mkdir, "is not a file"),
         (grow, "more than 320 MiB"),
     ],
 )

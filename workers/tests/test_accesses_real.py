@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Accesses to memory of a real kernel on several virtual CPUs: they come home whole, and are those of the path that ran."""
+"""Accesses to memory of a real kernel on several virtual CPUs: they arrive complete, and are those of the path that ran."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MOST_TURNS = 20
 
 @pytest.fixture
 def pick(fake_lab: FakeLab, line: list[str]) -> str:
-    """The pick of a step between the second commit and the fifth, which brought it."""
+    """The pick of a step between the second commit and the fifth, which caused it."""
 
     def script(request: Any) -> object:
         slow = line.index(Build.objects.get(release=request.release).commit) >= 5

@@ -99,7 +99,7 @@ def test_a_chore_that_was_broken_off_is_begun_again_within_the_hour(
         tasks.expire_files()
     monkeypatch.setattr(tasks, "expire", applying(expired))
     tasks.expire_files()
-    assert expired == [], "whoever began it may still be at it"
+    assert expired == [], "its worker may still be running it"
     ago(begun_at=timedelta(minutes=61))
     tasks.expire_files()
     assert expired == ["applied"]
@@ -108,9 +108,9 @@ def test_a_chore_that_was_broken_off_is_begun_again_within_the_hour(
 def test_a_policy_that_waits_for_a_store_is_no_policy_that_was_applied(
     monkeypatch: pytest.MonkeyPatch, expired: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(tasks, "expire", broken(LabError("the store is away")))
+    monkeypatch.setattr(tasks, "expire", broken(LabError("the store is down")))
     tasks.expire_files()
-    assert "expire_files waits: the store is away" in caplog.text
+    assert "expire_files waits: the store is down" in caplog.text
     monkeypatch.setattr(tasks, "expire", applying(expired))
     ago(begun_at=timedelta(minutes=61))
     tasks.expire_files()

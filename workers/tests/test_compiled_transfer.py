@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Builders of one lab answer each other's compilations of trusted bases, and none waits for a store that is away."""
+"""Builders of one lab answer each other's compilations of trusted bases, and none waits for a store that is down."""
 
 from __future__ import annotations
 

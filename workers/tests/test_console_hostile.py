@@ -42,7 +42,7 @@ PIECES = {
     "stamps before a report": b"[    1.000000] " * 20 + b"Oops: 0000 [#1]\n",
     "NULs": b"\0",
     "NULs and reports": b"\0BUG: KASAN: x\0\n",
-    "bytes that are no UTF-8": b"\xff\xfeWARNING: CPU: 1 PID: 1 at \xc3\x28\n",
+    "bytes that are not UTF-8": b"\xff\xfeWARNING: CPU: 1 PID: 1 at \xc3\x28\n",
     "escapes": b"\x1b[31m",
     "escapes that never end": b"\x1b]0;",
     "escapes before reports": b"\x1b[31mBUG: KASAN: a in b+0x1/0x2\x1b]0;title\x07\n",

@@ -178,9 +178,9 @@ def test_a_garbled_call_tree_is_refused(files: Files, calls: bytes, reason: str)
     ("old", "new", "reason"),
     [
         ("sockets=1", "sockets=0", "sockets is out of bounds"),
-        ("sockets=1", "sockets=1.5", "sockets is no whole number"),
+        ("sockets=1", "sockets=1.5", "sockets is not a whole number"),
         ("sockets=1", "sockets=nan", "sockets is out of bounds"),
-        ("sockets=1", "sockets=", "a line that is no number"),
+        ("sockets=1", "sockets=", "a line that is not a number"),
         ("sockets=1", "sockets", 'a line without "="'),
         ("sockets=1\n", "", "has no sockets"),
         ("sockets=1", "sockets=1\nsockets=1", "twice the same name"),

@@ -270,7 +270,7 @@ def test_a_workload_that_never_enters_its_interval_is_a_named_outcome(fake_lab: 
         ({"cases": [{**CASE, "profile": True}]}, r"cases\[0\].profile: the contention clock"),
         ({"cases": [{**CASE, "params": {"cpus": [65]}}]}, "whole numbers from 1 to 64"),
         ({"cases": [{**CASE, "params": {"machine": "mine"}}]}, "one-socket, two-socket"),
-        ({"cases": [{**CASE, "params": {"threads": 3}}]}, "does not go with the contention clock"),
+        ({"cases": [{**CASE, "params": {"threads": 3}}]}, "cannot be used with the contention clock"),
         ({"measure": {"boots": 2}}, 'no parameter of showgids is called "cpus"'),
     ],
 )

@@ -126,7 +126,7 @@ class Said:
 
 @pytest.fixture(scope="module")
 def said(home: Path, artifact: Artifact) -> Said:
-    """One guest that talks, hands in files, is silent for a while, and is stopped in a step that takes too long."""
+    """One guest that talks, returns files, is silent for a while, and is stopped in a step that takes too long."""
     request = request_of(
         home,
         artifact,

@@ -13,6 +13,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from lab.comparisons.exports.formats import REPORT_FORMS
 from workers.ctl.examples import EXAMPLES
 from workers.labctl import cli
 
@@ -55,6 +56,12 @@ def test_an_example_is_a_call_of_its_command_that_parses(
     assert name == f"labctl {path}"
     with command.make_context(name, words) as context:
         assert context.command is command
+
+
+def test_an_example_of_a_report_names_a_format_that_exists() -> None:
+    formats = [re.findall(r"--format (\S+)", line) for line in EXAMPLES["export report"]]
+    assert formats
+    assert all(name in REPORT_FORMS for (name,) in formats)
 
 
 @pytest.mark.parametrize("path", ["watch", "target power"])

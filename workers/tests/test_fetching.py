@@ -245,7 +245,7 @@ def test_an_answer_that_comes_late_writes_nothing(alice: User) -> None:
     first = claim_fetch(by="host:1:1")
     assert first is not None
     return_dead_fetches(alive=lambda _: False)
-    with pytest.raises(FetchLost, match=f"fetch {row.pk} is not ours any more"):
+    with pytest.raises(FetchLost, match=f"fetch {row.pk} is no longer claimed by this worker"):
         finish_fetch(row.pk, first.token, preview={})
     row.refresh_from_db()
     assert (row.state, row.preview) == ("waiting", None)

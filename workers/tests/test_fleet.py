@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A fleet's parts without its services: what wakes whom, who takes what, and who goes first on one machine."""
+"""A fleet's parts without its services: wake-ups, claims, and the order of work on one machine."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_builds_want_five_gib_or_five_per_cent(usage: SimpleNamespace, tmp_path:
     assert readiness.short_of_disk(tmp_path, builds=True) == ""
     usage.total = 1000 << 30
     reason = readiness.short_of_disk(tmp_path, builds=True)
-    wanted = "50.0 are wanted: make room, expire old runs, or set KPERFLAB_DISK_GIB"
+    wanted = "50.0 are needed: free space, expire old runs, or set KPERFLAB_DISK_GIB"
     assert reason == f"{tmp_path} has 6.0 GiB free, {wanted}"
     assert readiness.short_of_disk(tmp_path, builds=False) == ""
     usage.free = (1 << 30) - 1
@@ -259,7 +259,7 @@ def test_a_report_that_cannot_be_made_is_a_line_in_the_log(
 
     monkeypatch.setattr("workers.presence.why_idle", refuse)
     presence.Presence((), builds=False)._report()
-    assert "could not say that it is there: no database" in caplog.text
+    assert "could not report: no database" in caplog.text
 
 
 def test_without_redis_a_fleets_worker_says_what_to_do(settings: Any) -> None:

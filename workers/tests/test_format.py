@@ -61,7 +61,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     """Return what a command prints on standard output, which must be JSON and nothing else."""
 
     def no_number(text: str) -> None:
-        raise AssertionError(f"{text} is no JSON")
+        raise AssertionError(f"{text} is not JSON")
 
     def said(*argv: str) -> Any:
         capsys.readouterr()
@@ -125,7 +125,7 @@ def test_a_form_that_is_not_there_is_refused_with_the_nearest(
 ) -> None:
     argv = [word.format(7) for word in READS[path]]
     assert call(monkeypatch, *path.split(), *argv, "--format", "jsn") == labctl.EXIT_USAGE
-    assert 'there is no form "jsn"; did you mean "json"' in " ".join(capsys.readouterr().err.split())
+    assert 'there is no format "jsn"; did you mean "json"' in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_experiment_that_is_not_there_is_refused_in_json_too(

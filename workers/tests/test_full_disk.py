@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A disk that is full is the lab's fault and passes: what met it is tried again. What killed workers leave on it is removed."""
+"""A disk that is full is the lab's fault and passes: what met it is retried. What killed workers leave on it is removed."""
 
 from __future__ import annotations
 

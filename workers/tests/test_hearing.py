@@ -175,7 +175,7 @@ def worker(redis: str, home: Path, trouble: str) -> Iterator[subprocess.Popen[st
 def test_a_real_worker_that_celery_left_deaf_ends_by_itself(redis: str, tmp_path: Path) -> None:
     with worker(redis, tmp_path, "deaf") as process:
         output, _ = process.communicate(timeout=120)
-    assert "hears nothing of Redis any more" in output
+    assert "receives nothing from Redis any more" in output
     assert process.returncode == 0, output
 
 

@@ -89,8 +89,8 @@ STREAMS: dict[str, tuple[Act, str]] = {
     "a payload longer than it says": (
         lambda guest: guest.raw(b"KPL1 1 hello - 2 00000000\nabcdef\n"), "does not end where its length says",
     ),
-    "a first record that is no hello": (
-        lambda guest: guest.says("out", "open", b"{}"), 'the first record is no hello, but "out"',
+    "a first record that is not a hello": (
+        lambda guest: guest.says("out", "open", b"{}"), 'the first record is not a hello, but "out"',
     ),
 }  # fmt: skip
 
@@ -109,8 +109,8 @@ def test_damaged_records_are_the_guests_own_doing(
 HELLOS: dict[str, tuple[bytes, str]] = {
     "no JSON": (b"release 6.1", "is not JSON"),
     "a list": (b"[1]", "not a JSON object"),
-    "NaN": (b'{"release":"a","uptime_s":NaN}', "NaN is no number of JSON"),
-    "Infinity": (b'{"release":"a","uptime_s":-Infinity}', "-Infinity is no number of JSON"),
+    "NaN": (b'{"release":"a","uptime_s":NaN}', "NaN is not a number of JSON"),
+    "Infinity": (b'{"release":"a","uptime_s":-Infinity}', "-Infinity is not a number of JSON"),
     "a float beyond floats": (b'{"release":"a","uptime_s":1e999}', "a number too large"),
     "a key twice": (b'{"release":"a","release":"b"}', "a key twice"),
     "depth 10,000": (b'{"release":' + b"[" * 10_000 + b"]" * 10_000 + b"}", "nested deeper than 16 levels"),
@@ -222,27 +222,27 @@ PLANS: dict[str, tuple[Act, str, str]] = {
     "a bye at once": (_then(), "printed no iteration", ""),
     "silence after hello": (lambda guest: guest.greets(), "reset or switched itself off", "panicked"),
     "a hang-up in a step": (_hangs_up, "itself off in step", "panicked"),
-    "an exit that is no JSON": (_then(STEP, ("exit", "open", b"0")), "is not a JSON object", ""),
+    "an exit that is not JSON": (_then(STEP, ("exit", "open", b"0")), "is not a JSON object", ""),
     "an exit status that is a text": (_then(STEP, ("exit", "open", {"status": "0"})), "status unknown", ""),
     "a deadline that is a text": (
         _then(STEP, ("exit", "open", {"timed_out": True, "wall_s": "x" * 999})), "within its deadline (0 s)", "",
     ),
     "no JSON": (_prints("Segmentation fault\n"), "is not JSON", ""),
     "a list": (_prints("[1]\n"), "is not a JSON object", ""),
-    "an iteration of NaN": (_prints(GOOD.replace("1000.0", "NaN", 1)), "NaN is no number of JSON", ""),
+    "an iteration of NaN": (_prints(GOOD.replace("1000.0", "NaN", 1)), "NaN is not a number of JSON", ""),
     "an iteration beyond floats": (_prints(GOOD.replace("1000.0", "9e999", 1)), "a number too large", ""),
     "values that are a text": (_prints('{"iteration":0,"warmup":true,"values":"x"}'), "not in our form", ""),
     "a value that is a list": (
-        _prints(json.dumps({"iteration": 1, "warmup": False, "values": {**VALUES, "cpu": []}})), "no metric with", "",
+        _prints(json.dumps({"iteration": 1, "warmup": False, "values": {**VALUES, "cpu": []}})), "not a metric with", "",
     ),
     "a value that is true": (
-        _prints(json.dumps({"iteration": 1, "warmup": False, "values": {**VALUES, "cpu": True}})), "no metric with", "",
+        _prints(json.dumps({"iteration": 1, "warmup": False, "values": {**VALUES, "cpu": True}})), "not a metric with", "",
     ),
     "a metric with a NUL": (
         _prints('{"iteration":1,"warmup":false,"values":{"a\\u0000":1}}'), "cannot be printed", "",
     ),
     "a metric nobody knows": (
-        _prints(json.dumps({"iteration": 1, "warmup": False, "values": {**VALUES, "x": 1}})), "x is no metric", "",
+        _prints(json.dumps({"iteration": 1, "warmup": False, "values": {**VALUES, "x": 1}})), "x is not a metric", "",
     ),
     "an iteration that is a text": (_prints('{"iteration":"1","warmup":false,"values":{}}'), "not among the 3", ""),
     "an iteration below zero": (_prints(GOOD.replace('"iteration": 0', '"iteration": -1')), "not among the 3", ""),
@@ -257,7 +257,7 @@ PLANS: dict[str, tuple[Act, str, str]] = {
     "20,000 lines": (_prints("{}\n" * 20_000), "printed 20000 lines, at most 10000 are read", ""),
     "depth 5,000": (_prints('{"iteration":' + "[" * 5000 + "]" * 5000 + "}"), "nested deeper than 16", ""),
     "half a character": (_prints('{"iteration":0,"x":"\\udfff"}'), "it is not UTF-8", ""),
-    "bytes that are no UTF-8": (_prints('{"a":"\udc80"}'), "it is not UTF-8", ""),
+    "bytes that are not UTF-8": (_prints('{"a":"\udc80"}'), "it is not UTF-8", ""),
     "a text of 15 MB beside a million keys": (
         _prints('{"x":"' + "a" * 9_000_000 + '",' + ",".join(map('"{}":0'.format, range(300_000))) + "}"),
         "more than 262144 values", "",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The shape of the house: who imports whom, how large things grow, what every error says of itself."""
+"""The structure of the code: imports between packages, sizes of modules, attributes of every error."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_names_of_modules_say_what_is_inside() -> None:
 
 
 def test_no_two_public_classes_share_a_name() -> None:
-    """One name, one thing: whoever searches for it finds it. What is named for the outside is exempt."""
+    """One name, one thing, so that a search finds it. Names for the outside are exempt."""
     exempt = {
         *("Command", "Meta"),  # Django names them
         "ModuleSource",  # kernels and workloads know nothing of each other, and say the same with it

@@ -161,7 +161,7 @@ def test_on_this_machine_an_experiment_is_kept_let_go_of_and_made_urgent(
 
     assert f"experiment {number} is kept" in said("keep", number)
     assert Experiment.objects.get().kept
-    assert "left to the retention policy" in said("unkeep", number)
+    assert "is no longer kept" in said("unkeep", number)
     assert not Experiment.objects.get().kept
     assert "has priority high" in said("priority", number, "high")
     assert Experiment.objects.get().priority == PRIORITIES["high"]
@@ -189,7 +189,7 @@ def test_a_rerun_on_this_machine_is_refused_while_the_first_is_open(
         Experiment.objects.update(state=state)
         assert call(monkeypatch, "rerun", number, "--local") == labctl.EXIT_USAGE
         said = " ".join(capsys.readouterr().err.split())
-        assert f"experiment {number} is {state}: wait for its end, or cancel it first" in said
+        assert f"experiment {number} is {state}: wait until it finishes, or cancel it first" in said
     assert Experiment.objects.count() == 1
     assert call(monkeypatch, "rerun", "12345", "--local") == labctl.EXIT_USAGE
     assert "there is no experiment 12345" in capsys.readouterr().err

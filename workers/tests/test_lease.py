@@ -234,9 +234,14 @@ def test_an_answer_after_the_claim_was_given_to_another_is_refused_and_seen(
     assert second
     assert not record_run(first, RunRecord(Outcome.FINISHED))
     late = LateAnswer.objects.get()
-    assert (late.kind, late.work, late.said, late.why) == ("run", run.pk, "finished", "other:2:2 has it now")
+    assert (late.kind, late.work, late.said, late.why) == (
+        "run",
+        run.pk,
+        "finished",
+        "other:2:2 now has the claim",
+    )
     assert (late.target, late.worker) == ("guest", worker_identity())
-    assert "came too late and was not written" in caplog.text
+    assert "arrived too late and was discarded" in caplog.text
     assert record_run(second, RunRecord(Outcome.FINISHED))
 
 
@@ -248,7 +253,7 @@ def test_an_answer_to_a_cancelled_experiment_is_refused_and_seen() -> None:
     cancel_experiment(experiment.pk)
     assert not record_run(claim, RunRecord(Outcome.PANICKED, blame="kernel", problem="Oops"))
     assert [(late.said, late.why) for late in LateAnswer.objects.all()] == [
-        ("panicked: Oops", "it is cancelled by now")
+        ("panicked: Oops", "it is cancelled now")
     ]
 
 

@@ -300,7 +300,7 @@ def test_a_token_is_of_no_use_in_the_next_boot(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"machine": Machine(1, 512, "tcg", "instructions")}, "no machine has an instruction clock"),
+        ({"machine": Machine(1, 512, "tcg", "instructions")}, "no physical machine has an instruction clock"),
         ({"access": {"mac": "x"}}, r"target metal-1: access\."),
         ({"cmdline": "x" * 2000}, "too long"),
         ({"target": "metal-2"}, 'no target "metal-2"'),

@@ -162,7 +162,7 @@ def test_a_kexec_that_comes_to_nothing_is_followed_by_a_boot_by_power(
     second = booted(driver, replace(bench.request, boot_deadline_s=0.5))
     assert (second.host["way"], second.hello["release"], ways(machine)) == ("power", RELEASE, 2)
     assert second.host["kexec_failed"].startswith(said)
-    # The machine was off in between, and what the kernel said by then is no word of the one that was judged.
+    # The machine was off in between, and what the kernel said by then is not a word of the one that was judged.
     assert machine.done.count("turn_off") == 3
     assert b"panic" not in bench.request.console.read_bytes()
     kept = (bench.request.directory / KEXEC_CONSOLE).read_bytes()
@@ -182,7 +182,7 @@ def test_a_machine_that_does_not_take_the_offer_is_booted_by_power(bench: Bench)
     driver = bench.driver(machine)
     booted(driver, bench.request)
     second = booted(driver, bench.request)
-    assert second.host["kexec_failed"] == "the machine that waited did not take the offer within 2 s"
+    assert second.host["kexec_failed"] == "the waiting machine did not fetch the offered boot within 2 s"
     assert (second.host["way"], ways(machine)) == ("power", 2)
 
 

@@ -181,7 +181,7 @@ def test_every_command_reads_what_was_submitted(
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("profile", "{}"), "has no profile: ask for one with measure.profile = true"),
+        (("profile", "{}"), "has no profile: set measure.profile = true to record one"),
         (("notes", "{}"), "has no notes yet"),
     ],
 )
@@ -327,7 +327,7 @@ def test_who_asks_too_often_waits_as_long_as_the_server_says(
     assert call(monkeypatch, "list") == 0
     assert call(monkeypatch, "list") == 0
     assert len(waits) == 1
-    assert "asks for patience" in capsys.readouterr().err
+    assert "limits requests" in capsys.readouterr().err
 
 
 def test_a_server_that_is_down_is_the_labs_fault(

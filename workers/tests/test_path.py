@@ -171,7 +171,7 @@ def test_what_a_dead_process_had_claimed_is_taken_up_and_nothing_recorded_is_los
     assert claim_run(claimed, by=f"{socket.gethostname()}:4194305:1") is not None
     said: list[str] = []
     assert local.take_up(spec, say=said.append) == experiment_id
-    assert any("taking it up again" in line for line in said)
+    assert any("resuming it" in line for line in said)
     local.work_through(experiment_id)
     assert before <= set(Sample.objects.values_list("pk", flat=True))
     assert Run.objects.filter(experiment=experiment_id, state="done").count() == 9

@@ -338,7 +338,7 @@ def with_feature(number: int) -> bytes:
 
 REFUSED = [
     (b"", "it is empty"),
-    (b"\x7fELF" + bytes(200), "no perf.data: it begins with"),
+    (b"\x7fELF" + bytes(200), "not a perf.data: it begins with"),
     (b"PERFILE2"[::-1] + bytes(200), "big-endian"),
     (b"PERFFILE" + bytes(200), "first format"),
     (GOOD[:8] + (16).to_bytes(8, "little"), "written to a pipe"),

@@ -113,7 +113,7 @@ LIES: dict[str, tuple[dict[str, Any], Callable[[Any], None], type[Exception], st
         "turn the machine off",
     ),
     "is off again": ({"fails_after": 2}, lambda power: power.turn_on(), BmcFailed, "s later it is off"),
-    "forgets": ({"obeys": False}, lambda power: power.boot_from_network(), BmcFailed, "does not have it set"),
+    "forgets": ({"obeys": False}, lambda power: power.boot_from_network(), BmcFailed, "did not set it"),
     "is busy": ({"status": 503}, lambda power: power.is_on(), BmcFailed, "HTTP 503"),
     "forbids": ({"status": 403}, lambda power: power.is_on(), BmcRefused, "HTTP 403"),
     "lacks it": ({"status": 404}, lambda power: power.is_on(), BmcRefused, r"power\.system"),
@@ -123,7 +123,12 @@ LIES: dict[str, tuple[dict[str, Any], Callable[[Any], None], type[Exception], st
         BmcRefused,
         "does not answer as Redfish",
     ),
-    "is no machine": ({"body": b"{}"}, lambda power: power.is_on(), BmcRefused, "does not answer as Redfish"),
+    "is not a machine": (
+        {"body": b"{}"},
+        lambda power: power.is_on(),
+        BmcRefused,
+        "does not answer as Redfish",
+    ),
     "is a list": ({"body": b"[1]"}, lambda power: power.is_on(), BmcRefused, "does not answer as Redfish"),
 }
 

@@ -86,7 +86,7 @@ def test_where_nobody_answers_a_worker_is_not_told_that_another_kept_the_lab_goi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def away(*_given: object, **_named: object) -> None:
-        raise OperationalError("the database is away")
+        raise OperationalError("the database is down")
 
     monkeypatch.setattr("workers.presence.report_worker", away)
     assert presence.Presence((), builds=False)._report() is False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Following an experiment: its output, its end, and a server that is away."""
+"""Following an experiment: its output, its end, and a server that is down."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _the_profile_names_the_path_of_the_mail(experiment: Experiment) -> None:
         assert profile.overhead is not None
     kinds = Counter(profiles.values_list("kind", flat=True))
     assert kinds == {"cpu": 3, "lock": 3, "off-cpu": 3}
-    # Of waits off the CPU a sample is a nanosecond; whoever reads sysfs side by side with others waits at least once.
+    # Of waits off the CPU a sample is a nanosecond; a thread that reads sysfs in parallel with others waits at least once.
     assert all(profile.samples > 0 for profile in profiles.filter(kind="off-cpu"))
     for run in experiment.runs.filter(purpose="profiled"):
         assert run.counters["perf stat"]["context-switches"] > 0

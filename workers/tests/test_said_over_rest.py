@@ -18,7 +18,7 @@ from workers.tests.test_labctl import call
 
 @pytest.fixture
 def number(live_server: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An open experiment of alice, who asks."""
+    """An open experiment of alice, who sends the requests."""
     cache.clear()
     monkeypatch.setenv("LABCTL_SERVER", live_server.url)
     alice = make_user("alice")
@@ -35,7 +35,7 @@ def asks_as(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_experiment_is_kept_and_let_go_of(
     number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command, kept, said in (("keep", True, "is kept"), ("unkeep", False, "left to the retention policy")):
+    for command, kept, said in (("keep", True, "is kept"), ("unkeep", False, "is no longer kept")):
         for _ in range(2):
             assert call(monkeypatch, command, number) == 0
             assert said in capsys.readouterr().out

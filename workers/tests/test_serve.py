@@ -70,7 +70,7 @@ def _wait_for(address: str) -> None:
         try:
             assert httpx.get(address, timeout=DEADLINE_S).text == "ok\n"
         except httpx.ConnectError:
-            assert time.monotonic() < ends, "the pages did not come up"
+            assert time.monotonic() < ends, "the pages did not start"
             time.sleep(0.1)
         else:
             return

@@ -24,7 +24,7 @@ WAITS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServicePlace]:
-    """A service of one program that is no target's worker."""
+    """A service of one program that is not a target's worker."""
     monkeypatch.setattr(ServicePlace, "sockets", property(lambda self: self.home / "run"))
     monkeypatch.setattr(programs, "LABCTL", WAITS)
     service = ServicePlace(tmp_path / "home")

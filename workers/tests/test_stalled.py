@@ -158,10 +158,10 @@ def test_workers_that_take_nothing_stall_what_waits_for_them(experiment: Experim
     queue = target_queue(experiment.target.name)
     Worker.objects.create(name="box:1:1", host="box", queues=[queue], idle_reason="/secret/path is full")
     progress = current_progress(experiment.pk)
-    assert progress.stalled == "The workers for this experiment take nothing at the moment."
+    assert progress.stalled == "The workers for this experiment take no work at the moment."
     assert "secret" not in progress.stalled + progress.way_out
     assert current_progress(experiment.pk, operator=True).stalled == (
-        "The workers for this experiment take nothing at the moment: box, /secret/path is full."
+        "The workers for this experiment take no work at the moment: box, /secret/path is full."
     )
 
 

@@ -45,7 +45,7 @@ def test_one_screen_says_what_waits_who_works_and_what_is_ill(db: None) -> None:
         "NOBODY",
         "quarantine",
         "in quarantine: 3 faults",
-        "ran out 9",
+        "expired 9",
         "idle: its disk is full",
         "[red]1[/red]",
     ):

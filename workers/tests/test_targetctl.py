@@ -113,4 +113,4 @@ def test_a_file_with_a_remark_is_taken_and_one_with_a_number_for_a_text_is_refus
     for line in ("remark = 4", "group = 4", "driver = 4"):
         path.write_text(line)
         code, _, err = ctl("set", "guest", str(path))
-        assert (code, "is no str" in err) == (64, True), line
+        assert (code, "must be text, not 4" in err) == (64, True), line

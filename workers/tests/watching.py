@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Somebody who asks for pages again and again, and what they see."""
+"""A client that requests pages repeatedly, and what it sees."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Watch:
     slowest: float = 0.0
 
     def look(self, trust: ssl.SSLContext | bool, url: str, over: threading.Event) -> None:
-        """Ask until it is over, each time anew."""
+        """Ask until it is over, each time again."""
         while not over.wait(PAUSE_S):
             begun = time.monotonic()
             try:

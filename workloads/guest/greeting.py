@@ -32,7 +32,7 @@ class Farewell:
 def read_hello(record: Record) -> dict[str, Any]:
     """Return what a guest says of its machine; `release` is always there. Raises RecordCorrupt."""
     if record.kind != "hello":
-        raise RecordCorrupt(record.seq, f'the first record is no hello, but "{record.kind}"')
+        raise RecordCorrupt(record.seq, f'the first record is not a hello, but "{record.kind}"')
     try:
         said = read_object(record.payload, "the hello")
     except OutputUnreadable as exc:

@@ -60,7 +60,7 @@ def _check_bounds(value: Any) -> None:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _integer(digits: str) -> int:

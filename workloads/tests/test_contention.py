@@ -66,7 +66,10 @@ def test_metrics_are_those_of_each_number_of_cpus() -> None:
         ({"cpus": [True]}, "whole numbers from 1 to 64"),
         ({"cpus": list(range(1, 40))}, "cpus"),
         ({"machine": "mine"}, "one-socket, two-socket"),
-        ({"cpus": [4], "threads": 3}, r"threads = 3 does not go with the contention clock.*set cpus = \[3\]"),
+        (
+            {"cpus": [4], "threads": 3},
+            r"threads = 3 cannot be used with the contention clock.*set cpus = \[3\]",
+        ),
     ],
 )
 def test_numbers_of_cpus_that_mean_nothing_are_refused(given: dict[str, object], said: str) -> None:

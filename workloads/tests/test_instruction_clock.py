@@ -54,7 +54,7 @@ def test_a_parameter_that_contradicts_the_clock_is_refused_and_an_equal_one_is_n
     assert workload.resolve("smoke", {"threads": "1"}, clock="instructions")["threads"] == 1
     with pytest.raises(
         BadParam,
-        match=r"^showgids: threads = 2 does not go with the instruction clock, which needs threads = 1$",
+        match=r"^showgids: threads = 2 cannot be used with the instruction clock, which needs threads = 1$",
     ):
         workload.resolve("smoke", {"threads": 2}, clock="instructions")
     assert workload.resolve("smoke", {"threads": 2})["threads"] == 2

@@ -182,7 +182,9 @@ def test_the_programs_last_word_counts_not_what_perf_says_after_it() -> None:
 
 def test_a_verified_run_must_bring_home_what_it_was_for() -> None:
     walk = printed("walk", {**iteration(0, walked()), "cache": "cold", "stats": 4000})
-    with pytest.raises(OutputUnreadable, match="stat-walk: the counts of the verified run did not come home"):
+    with pytest.raises(
+        OutputUnreadable, match="stat-walk: the guest did not return the counts of the verified run"
+    ):
         CATALOG["stat-walk"].read(walk, purpose="verified")
     assert CATALOG["stat-walk"].read(walk, purpose="profiled").iterations == ()
 
@@ -213,9 +215,9 @@ def opened(**change: object) -> dict[str, object]:
         ([], "showgids printed no iteration"),
         (printed("open", iteration(0, opened(), warmup=True)), "showgids printed no iteration"),
         (printed("open", iteration(0, opened(user=None))), "iteration 0 lacks user"),
-        (printed("open", iteration(0, opened(latency=1))), "latency is no metric"),
-        (printed("open", iteration(0, opened(user="much"))), "'user' is no metric with a number"),
-        (printed("open", iteration(0, opened(user=float("nan")))), "NaN is no number of JSON"),
+        (printed("open", iteration(0, opened(latency=1))), "latency is not a metric"),
+        (printed("open", iteration(0, opened(user="much"))), "'user' is not a metric with a number"),
+        (printed("open", iteration(0, opened(user=float("nan")))), "NaN is not a number of JSON"),
         (printed("open", [1, 2, 3]), "not a JSON object"),
         ([Record(1, "out", "open", b'{"iteration":0,"war')], "is not JSON"),
     ],

@@ -86,7 +86,7 @@ REFUSED = {
     "a redefinition by a blank": ("#define A x+y\n#define A x +y\n", "own-redefinition"),
     "a definition without a blank": ("#define A+1\n", "own-definition"),
     "a paste at an end": ("#define A(x) ##x\n", "own-definition"),
-    "a text of what is no parameter": ("#define A(x) #y\n", "own-definition"),
+    "a text of what is not a parameter": ("#define A(x) #y\n", "own-definition"),
     "optional arguments": ("#define A(x, ...) x __VA_OPT__(,) __VA_ARGS__\nA(1) A(1, 2)\n", "own-definition"),
     "arguments of a macro without any": ("#define A(x) __VA_ARGS__\n", "own-definition"),
     "a special macro undone": ("#undef __FILE__\n", "own-definition"),

@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _read(compare: Path, folder: Path, text: str, flags: Sequence[str] = _FLAGS) -> tuple[str, bool]:
-    """Return what came of reading a source both ways, and whether gcc had nothing to say."""
+    """Return the result of reading a source both ways, and whether gcc printed nothing."""
     (folder / "a.c").write_text(text, newline="")
     gcc = _run(folder, "/usr/bin/gcc", *flags, "-E", "-o", "a.i", "a.c")
     silent = not gcc.returncode and not gcc.stderr

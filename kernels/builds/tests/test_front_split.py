@@ -43,5 +43,5 @@ def test_a_directory_that_is_no_prepared_kernel_is_named(tmp_path: Path) -> None
     command = [sys.executable, "-m", "bench.front_split", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"bench.front_split: {tmp_path} is no prepared kernel; run: make O=")
+    assert done.stderr.startswith(f"bench.front_split: {tmp_path} is not a prepared kernel; run: make O=")
     assert done.stderr.count("\n") == 1

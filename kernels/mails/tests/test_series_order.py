@@ -120,9 +120,9 @@ def test_what_contradicts_itself_is_refused_whatever_the_submitter_says(mails: l
         (
             [mail("[PATCH 2/2] b"), mail("[PATCH 1/2] a"), mail("[PATCH 1/2] a")],
             [(1, 1, 2), (1, 2, 2)],
-            ('"a" (1/2) is there twice and counts once',),
+            ('"a" (1/2) appears twice and counts once',),
         ),
-        ([mail("[PATCH] a"), mail("[PATCH] a")], [(1, 0, 0)], ('"a" is there twice and counts once',)),
+        ([mail("[PATCH] a"), mail("[PATCH] a")], [(1, 0, 0)], ('"a" appears twice and counts once',)),
         (
             [mail("[PATCH v2] a"), mail("[PATCH] a", line="old")],
             [(2, 0, 0)],

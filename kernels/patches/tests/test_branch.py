@@ -177,7 +177,7 @@ def test_a_place_where_nothing_is_is_told(tree: SourceTree, tmp_path: Path) -> N
         ("http://[2002:7f00:1::]/x", "closed network"),
         ("http://224.0.0.1/x", "closed network"),
         ("git://0.0.0.0/x", "closed network"),
-        ("https://example.org:99999/x", "no git address"),
+        ("https://example.org:99999/x", "not a git address"),
     ],
 )
 def test_an_address_that_is_not_plainly_public_is_refused(location: str, said: str) -> None:

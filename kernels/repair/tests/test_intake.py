@@ -48,7 +48,7 @@ def test_the_report_says_what_was_repaired() -> None:
     first, second = intake.repaired
     assert first.startswith("lib/pool.c: ")
     assert "blanks taken from the tree" in first
-    assert "added lines indented anew" in first
+    assert "added lines indented again" in first
     assert second.startswith("lib/pool.h: ")
 
 

@@ -79,7 +79,7 @@ def test_a_sandbox_that_cannot_start_says_why(tmp_path: Path) -> None:
 def test_a_compiler_that_is_not_there_is_named() -> None:
     with pytest.raises(HostUnfit, match="gcc-99"):
         detect_toolchain("gcc-99")
-    with pytest.raises(HostUnfit, match="no program name"):
+    with pytest.raises(HostUnfit, match="not a program name"):
         detect_toolchain("gcc;id")
 
 

@@ -82,7 +82,7 @@ def test_a_reader_that_goes_wrong_is_the_senders_fault(file: Path, what: str, sa
 
 def test_an_answer_that_is_no_json_is_the_senders_fault(file: Path) -> None:
     with pytest.raises(ReadingStopped, match=r"failed unexpectedly|malformed|ended with"):
-        attack(file, "answer what is no JSON")
+        attack(file, "answer what is not JSON")
 
 
 def test_an_answer_of_some_depth_is_taken_and_others_after_it(file: Path) -> None:
@@ -120,7 +120,7 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) -> None:
             pass
     with (
         pytest.raises(
-            ReaderUnavailable, match=r"is no regular file, and is not read|cannot be read"
+            ReaderUnavailable, match=r"is not a regular file, and is not read|cannot be read"
         ) as caught,
         opened(path),
     ):

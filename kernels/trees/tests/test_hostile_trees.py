@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trees that git clients of old wrote files from anywhere: each must be refused by the fetch, and by whoever writes files, alone."""
+"""Trees with which old git clients wrote files anywhere: the fetch and the extraction must each refuse them."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ class TestSizes:
             made = stranger.tree([(FOLDER, b"%d" % number, made) for number in range(10)])
         stranger.commit(made)
         tree = open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
-        with pytest.raises(TreeUnreadable, match=r"more than 400,000 files: this is no kernel tree"):
+        with pytest.raises(TreeUnreadable, match=r"more than 400,000 files: this is not a kernel tree"):
             extract_tree(tree, made, tmp_path / "whole")
         with pytest.raises(TreeUnreadable, match="more than 400,000 files"), temporary_index(tree, made):
             pass

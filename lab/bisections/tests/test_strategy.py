@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The decision core of a bisection, tried on every small range with every set of revisions that cannot be told."""
+"""The decision core of a bisection, tried on every small range with every set of inconclusive revisions."""
 
 from collections.abc import Callable
 from itertools import product

@@ -10,11 +10,11 @@ from lab.one_line import plain
 
 DIRECTION = {"regression": "worse", "improvement": "better"}
 _ENDS = {
-    "boot-failed": "did not come up",
+    "boot-failed": "did not boot",
     "panicked": "panicked",
     "hung": "hung",
     "workload-failed": "failed in the workload",
-    "wrong-kernel": "came up with another kernel",
+    "wrong-kernel": "booted another kernel",
     "lost": "got lost",
 }
 # A kernel's name joins those of its switches and may take hundreds of characters.

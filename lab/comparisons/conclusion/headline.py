@@ -33,7 +33,7 @@ def _cut(said: str) -> str:
 
 
 def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
-    """Return the headline where nothing was compared."""
+    """Return the headline where there was nothing to compare."""
     if facts.base.state == "failed":
         return _unjudged(facts, "No answer: the base kernel was not built")
     if not facts.is_open and facts.cases and all(case.base for case in facts.cases):
@@ -53,13 +53,13 @@ def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
         return "No answer: no patched kernel was built and finished a boot."
     if facts.state == "cancelled":
         return "No answer: the experiment was cancelled before anything was measured."
-    return "No answer: no boot counted."
+    return "No answer: no boot was valid."
 
 
 def _unjudged(facts: Facts, said: str) -> str:
     """Return that there is no base, and of which kernels nothing can be said therefore."""
     who = listed((name(one.name) for one in facts.kernels if one.state != "pruned"), "kernels")
-    whole = f"{said}, so nothing can be said of {who}."
+    whole = f"{said}, so there is nothing to compare with {who}."
     return (
         f"{said}." if not who else whole if len(whole) <= HEADLINE else f"{said}, so no kernel can be judged."
     )

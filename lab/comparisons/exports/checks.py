@@ -33,9 +33,9 @@ class ReportCheck:
 
 
 def checks(data: ComparisonData) -> list[ReportCheck]:
-    """All checks: the experiment's own end, its kernels, then case by case."""
+    """Return all checks: of the experiment's end, of its kernels, then case by case."""
     fine = is_fine(data)
-    # The base once more is the base's own kernel.
+    # The second arm of the base has the base's own kernel.
     found = [*_ending(data), *(_kernel(one) for one in data["variants"] if one["role"] != "a/a")]
     roles = {one["name"]: one["role"] for one in data["variants"]}
     for case in data["cases"]:
@@ -91,5 +91,5 @@ def _cell(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> 
     if outcome == "skipped":
         message = f"{cell['verdict']}: {cell['reason'] or told}"
     elif outcome == "failed" and not metric["primary"]:
-        outcome, message = "skipped", f"{cell['verdict']} of a metric that does not decide: {told}"
+        outcome, message = "skipped", f"{cell['verdict']} of a secondary metric: {told}"
     return ReportCheck(plain(case["title"]), name, outcome, plain(message), plain(figures))

@@ -35,7 +35,7 @@ def interval(cell: CellData | EffectData | ShiftData, *, fine: bool = False) -> 
 
 
 def held_back(cell: CellData) -> bool:
-    """Return whether a shift is clear by itself but not among all metrics; its interval is then wider."""
+    """Return whether a shift is significant alone but not among all metrics; its interval is then wider."""
     p, q = cell["p"], cell["q"]
     clear = p is not None and q is not None and p <= FALSE_DISCOVERIES < q
     return clear and kind_of(cell["verdict"]) == "inconclusive"

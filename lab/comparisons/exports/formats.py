@@ -55,7 +55,7 @@ REPORT_FORMS: Mapping[str, ReportForm] = {
         "everything, for scripts", "application/json", ".json", "exports.texts:write_comparison"
     ),
     "csv": ReportForm(
-        "a line a metric and variant, for spreadsheets",
+        "a line per metric and variant, for spreadsheets",
         "text/csv; charset=utf-8",
         ".csv",
         "exports.texts:write_csv",
@@ -88,14 +88,14 @@ REPORT_FORMS: Mapping[str, ReportForm] = {
         options=("link", "origin"),
     ),
     "matrix": ReportForm(
-        "every boot's number, as lkp-tests keeps them",
+        "every boot's number, in the layout of lkp-tests",
         "application/x-tar",
         ".matrix.tar",
         "exports.matrix:write_matrix",
         from_tables=True,
     ),
     "reproducer": ReportForm(
-        "repeats the experiment: labctl submit takes it as it is",
+        "repeats the experiment: pass it to labctl submit",
         "application/toml",
         ".reproducer.toml",
         "exports.reproducer:write_reproducer",

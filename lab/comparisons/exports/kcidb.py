@@ -46,7 +46,7 @@ def write_kcidb(experiment_id: int, *, link: str = "", origin: str = ORIGIN) -> 
     """The JSON text. origin: who reports, as KCIDB knows it. Raises UnknownRow, SpecError for an odd origin."""
     if not re.fullmatch(r"[a-z0-9_]+", origin):
         raise SpecError(
-            f'origin: "{plain(origin)}" is none KCIDB knows: use lower-case letters, digits and _'
+            f'origin: "{plain(origin)}" is not valid for KCIDB: use lower-case letters, digits and _'
         )
     experiment = get_experiment(experiment_id)
     data = comparison_data(experiment_id, link=link)

@@ -140,4 +140,4 @@ def _method(data: ComparisonData) -> str:
     machine = f"{where['vcpus']} vCPU{'s' if where['vcpus'] != 1 else ''}" + (
         f", {code(where['accelerator'])}" if where["accelerator"] else ""
     )
-    return f"<sub>{boots}, {clock}, {machine}. Medians of boots; a change is called by its interval, not by its size.</sub>"
+    return f"<sub>{boots}, {clock}, {machine}. Medians of boots; a verdict depends on the interval of a change, not on its size.</sub>"

@@ -30,13 +30,13 @@ _HEAD = """\
 #
 #     labctl submit {file} --local
 #
-# builds its kernels again, boots and compares them, and says of each whether it is bit for bit the one told below.
+# builds its kernels again, boots and compares them, and reports whether each is identical, bit for bit, to the kernel below.
 # Base: {tree} {base_name}, whose files are git tree {tree_id}{archive}.
-# The same bytes take the same toolchain: {toolchain}.
+# Identical bytes require the same toolchain: {toolchain}.
 {hint}
 """
 _LOCAL_TREE = """\
-# The tree is a repository of that lab's own: elsewhere give yours as git = "URL or path" in place of tree.
+# The tree is a repository of that lab: on another lab, give yours as git = "URL or path" in place of tree.
 """
 
 

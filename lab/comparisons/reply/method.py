@@ -10,11 +10,11 @@ from lab.comparisons.shape import ComparisonData
 _COUNTED = (
     "Instructions were counted in an emulated guest of one CPU. Caches, branch prediction, contention between CPUs "
     "and time itself do not show in them; boots agree to the last instruction, and changes below the floor are not "
-    "called."
+    "reported."
 )
 _EMULATED = (
     "The guest was emulated (TCG), without hardware virtualization: times follow the instructions executed more than "
-    "caches and pipelines, so that sizes will be others on hardware."
+    "caches and pipelines, so that sizes will differ on hardware."
 )
 
 # A mail with more of them is not read; the page has all.

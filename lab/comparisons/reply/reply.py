@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A reply to a kernel mailing list: plain text of at most 72 columns with the conclusion, the tables and how it was measured.
 
-Only an address alone may be longer than a line. A Tested-by is written for whoever asks for one in their own name, and
+Only an address alone may be longer than a line. A Tested-by is written for a person who requests it in their own name, and
 only where the kernels built and booted and nothing got worse.
 """
 
@@ -43,7 +43,7 @@ def reply_text(data: ComparisonData) -> str:
 
 
 def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Reply:
-    """Write the reply. Raises SpecError for a patch there is not, and for a signer who is no name with an address."""
+    """Write the reply. Raises SpecError for a patch there is not, and for a signer who is not a name with an address."""
     asked = wishes or ReplyOptions()
     chosen = _chosen(data, asked.patch)
     signer = _signer(asked.signer)
@@ -89,7 +89,7 @@ def _signer(asked: str) -> str:
     text = asked.strip()
     if not _SIGNER.fullmatch(text) or not text.isprintable() or len(text) > 200:
         raise SpecError(
-            f'sign: "{name(asked, 60)}" is no name with an address: "Ada Lovelace <ada@example.org>"'
+            f'sign: "{name(asked, 60)}" is not a name with an address: "Ada Lovelace <ada@example.org>"'
         )
     return " ".join(text.split())
 
@@ -126,9 +126,9 @@ def _opening(data: ComparisonData, patch: str) -> list[str]:
     if asked["state"] == "failed":
         lines += fold(f"The experiment failed: {name(asked['problem'], 300)}", rest="  ")
     elif asked["state"] == "cancelled":
-        lines += fold("The experiment was cancelled: what follows is from the boots until then.")
+        lines += fold("The experiment was cancelled: the results below are from the boots until then.")
     elif asked["state"] != "done":
-        lines += fold("The experiment is not over yet: this may still change.")
+        lines += fold("The experiment is not finished yet: results may still change.")
     return lines
 
 

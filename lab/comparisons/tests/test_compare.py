@@ -68,7 +68,7 @@ def test_one_block_is_inconclusive_with_the_number_needed() -> None:
     measured([100, None], [50, 50])
     comparison = the()
     assert (comparison.verdict, comparison.boots) == ("inconclusive", 1)
-    assert comparison.reason.startswith("an interval takes 2 blocks, both sides share 1")
+    assert comparison.reason.startswith("an interval needs 2 blocks, both sides share 1")
     assert comparison.ratio == pytest.approx(0.5)
 
 

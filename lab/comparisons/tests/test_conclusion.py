@@ -223,7 +223,7 @@ def test_a_kernel_that_was_not_built_for_a_fault_of_the_lab() -> None:
 def test_a_base_that_was_not_built() -> None:
     evidence = replace(facts(case({})), base=Kernel("base", state="failed"), state="failed")
     assert text(evidence) == (
-        "No answer: the base kernel was not built, so nothing can be said of p. "
+        "No answer: the base kernel was not built, so there is nothing to compare with p. "
         "Choose a base and a config that build."
     )
 
@@ -246,7 +246,7 @@ def dead_base(*failed: FailedBoots, base: FailedBoots = BASE_DEAD) -> CaseFacts:
 def test_a_base_that_was_not_built_says_nothing_of_the_patches() -> None:
     evidence = facts(case({}), kernels=(replace(P, state="failed"), Q), state="failed")
     assert text(replace(evidence, base=Kernel("base", state="failed"))) == (
-        "No answer: the base kernel was not built, so nothing can be said of p and q. "
+        "No answer: the base kernel was not built, so there is nothing to compare with p and q. "
         "Choose a base and a config that build."
     )
 
@@ -254,14 +254,14 @@ def test_a_base_that_was_not_built_says_nothing_of_the_patches() -> None:
 def test_a_base_that_was_not_built_for_a_fault_of_the_lab() -> None:
     evidence = replace(facts(case({}), state="failed"), base=Kernel("base", state="failed", lab_fault=True))
     assert text(evidence) == (
-        "No answer: the base kernel was not built, so nothing can be said of p. "
+        "No answer: the base kernel was not built, so there is nothing to compare with p. "
         "Submit it again: the lab failed, not the kernels."
     )
 
 
 def test_a_base_that_did_not_boot_either_says_nothing_of_the_patch() -> None:
     assert text(facts(dead_base(FailedBoots("p", 3, "panicked")))) == (
-        "No answer: the base kernel did not finish a boot either, so nothing can be said of p. "
+        "No answer: the base kernel did not finish a boot either, so there is nothing to compare with p. "
         "stat-walk: 3 boots of the base panicked; 3 boots of p panicked. "
         "Choose a base, a config and a target on which the base boots; its console is on the page."
     )
@@ -269,7 +269,7 @@ def test_a_base_that_did_not_boot_either_says_nothing_of_the_patch() -> None:
 
 def test_a_base_that_did_not_boot_beside_a_patch_that_did() -> None:
     assert text(facts(dead_base())) == (
-        "No answer: the base kernel did not finish a boot, so nothing can be said of p. "
+        "No answer: the base kernel did not finish a boot, so there is nothing to compare with p. "
         "stat-walk: 3 boots of the base panicked. "
         "Choose a base, a config and a target on which the base boots; its console is on the page."
     )
@@ -278,7 +278,7 @@ def test_a_base_that_did_not_boot_beside_a_patch_that_did() -> None:
 def test_a_base_whose_boots_the_lab_lost() -> None:
     lost = FailedBoots("base", 3, "lost", lab_fault=True)
     assert text(facts(dead_base(base=lost))) == (
-        "No answer: the base kernel did not finish a boot, so nothing can be said of p. "
+        "No answer: the base kernel did not finish a boot, so there is nothing to compare with p. "
         "stat-walk: 3 boots of the base got lost, which is the lab's fault. "
         "Submit it again: the lab failed, not the kernels."
     )
@@ -386,7 +386,7 @@ def test_nothing_measured_yet() -> None:
 
 
 def test_nothing_measured_at_all() -> None:
-    assert text(facts(case({}))) == "No answer: no boot counted. Submit it again."
+    assert text(facts(case({}))) == "No answer: no boot was valid. Submit it again."
 
 
 def test_a_paragraph_says_how_many_results_it_leaves_out() -> None:

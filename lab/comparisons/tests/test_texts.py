@@ -46,7 +46,7 @@ SUFFIXES = {
 
 
 def matches_golden(name: str, text: str) -> bool:
-    """Return whether a text is the stored one; KPERFLAB_GOLDEN=1 stores it anew, to be read before it is committed."""
+    """Return whether a text is the stored one; KPERFLAB_GOLDEN=1 stores it again, to be read before it is committed."""
     place = GOLDEN / name
     if os.environ.get("KPERFLAB_GOLDEN") == "1":
         place.write_text(text)
@@ -102,7 +102,7 @@ def test_in_junit_a_regression_fails_and_what_cannot_be_told_is_skipped_with_its
     assert outcomes["worse: m"] == "Failure: regression: +20.0% [+10.0%, +30.0%]"
     assert (outcomes["better: m"], outcomes["same: m"]) == ("passed", "passed")
     assert outcomes["unclear: m"] == "Skipped: inconclusive: about 26 boots needed"
-    assert outcomes["worse: n"].startswith("Skipped: regression of a metric that does not decide")
+    assert outcomes["worse: n"].startswith("Skipped: regression of a secondary metric")
     assert not any(name.startswith("base-again") for name in outcomes)
 
 

@@ -28,7 +28,7 @@ def test_a_decision_stands_above_those_before_it(regression: Regression) -> None
 
 def test_a_decision_made_from_an_old_page_overwrites_nothing(regression: Regression) -> None:
     decide(by=make_user("alice"), on=regression, decision=Decision("acknowledged"), seen=None)
-    with pytest.raises(Outdated, match="alice has made it acknowledged"):
+    with pytest.raises(Outdated, match="alice has set it to acknowledged"):
         decide(by=make_user("dora"), on=regression, decision=Decision("expected"), seen=None)
     assert Triage.objects.get().state == "acknowledged"
 
@@ -78,5 +78,5 @@ def test_only_regressions_of_candidates_are_triaged(regression: Regression) -> N
         decide(by=alice, on=regression, decision=said, seen=None)
     Comparison.objects.update(verdict="regression")
     Variant.objects.update(role=Role.AA)
-    with pytest.raises(UnknownRow, match="nothing is compared"):
+    with pytest.raises(UnknownRow, match="there is no comparison"):
         decide(by=alice, on=regression, decision=said, seen=None)

@@ -153,7 +153,7 @@ def test_a_catalogued_switch_needs_no_name_of_its_own() -> None:
             'patches[0].name: "a b" has characters that are not allowed',
         ),
         ({"patches": [{"name": "a+b", "text": "x"}]}, 'patches[0].name: "a+b" has characters'),
-        ({"patches": [{"name": "base", "text": "x"}]}, 'patches[0].name: "base" is the name of a variant'),
+        ({"patches": [{"name": "base", "text": "x"}]}, 'patches[0].name: "base" is reserved for a variant'),
         (
             {"patches": [{"name": "p", "text": "x", "requires": ["q"]}]},
             'patches[0].requires: there is no switch "q"; there are no others',

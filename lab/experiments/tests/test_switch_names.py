@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Nobody has to name what has a subject, and nobody reads a validator's own words."""
+"""A patch with a subject needs no name, and a validator's own words are never shown."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Deliveries over real HTTP: what arrives, what is tried again, what is given up, and where nothing goes."""
+"""Deliveries over real HTTP: what arrives, what is retried, what is given up, and where nothing goes."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def test_a_commit_status_is_posted_where_the_forge_takes_it(
     assert (got.method, got.path, got.headers[header]) == ("POST", path, value)
     body = json.loads(got.body)
     assert body["target_url"].endswith(f"/experiments/{judged.pk}/")
-    assert body["description"] == "No answer: no boot counted."
+    assert body["description"] == "No answer: no boot was valid."
 
 
 def test_a_check_finds_its_patch_by_message_id(judged: Experiment, receiver: Receiver, alice: User) -> None:

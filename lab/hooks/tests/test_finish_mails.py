@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whoever submitted an experiment gets one mail when it finishes, by a mail server that is really talked to."""
+"""The submitter of an experiment gets one mail when it finishes, through a real mail server."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_whoever_turns_them_off_meanwhile_gets_none(alice: User, server: MailRec
     tried = try_now()
     assert (tried.state, tried.answer) == (
         DeliveryState.GIVEN_UP,
-        "its receiver gets no mails any more",
+        "its recipient has turned mails off",
     )
     assert server.conversations == 0
 
@@ -211,7 +211,7 @@ def test_a_server_that_is_away_is_tried_again_and_then_takes_it(
     settings.EMAIL_PORT = 9
     tried = try_now()
     assert tried.state == DeliveryState.WAITING
-    assert tried.answer.startswith("the mail server 127.0.0.1:9 is away: ConnectionRefusedError")
+    assert tried.answer.startswith("the mail server 127.0.0.1:9 does not answer: ConnectionRefusedError")
     assert deliver_due() == []
     settings.EMAIL_PORT = server.port
     assert try_now().state == DeliveryState.DELIVERED

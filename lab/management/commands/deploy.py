@@ -10,12 +10,12 @@ from lab.operations.version import code_version, deploy
 
 
 class Command(BaseCommand):
-    """Bring the tables up to date and say that this code is the lab's: workers with other code take nothing from then on."""
+    """Migrate the database and declare this code the lab's: workers with other code then take no more work."""
 
     help = __doc__
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do it; harmless to repeat."""
+        """Deploy; harmless to repeat."""
         call_command("migrate", verbosity=options["verbosity"], interactive=False)
         new = deploy(code_version())
         self.stdout.write(f"the lab runs version {code_version()}{'' if new else ', as before'}")

@@ -159,7 +159,7 @@ def _translated(file: Path) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as exc:
-        raise BackupRefused(f"{file} is no whole backup of a lab: {error_line(exc)}") from exc
+        raise BackupRefused(f"{file} is not a complete backup of a lab: {error_line(exc)}") from exc
     except OSError as exc:
         raise BackupRefused(f"cannot read {file}: {exc.strerror or exc}") from exc
 
@@ -170,14 +170,14 @@ def _plain_names(file: Path, archive: zipfile.ZipFile) -> set[str]:
     for member in archive.infolist():
         kind = stat.S_IFMT(member.external_attr >> 16)
         if kind not in (0, stat.S_IFREG) or member.is_dir() or member.flag_bits & 1:
-            raise BackupRefused(f"{file}: {member.filename[:200]!r} is no plain file")
+            raise BackupRefused(f"{file}: {member.filename[:200]!r} is not a regular file")
         if member.filename in found:
-            raise BackupRefused(f"{file}: {member.filename[:200]!r} is there twice")
+            raise BackupRefused(f"{file}: {member.filename[:200]!r} appears twice")
         if member.filename != MANIFEST and not _NAME.fullmatch(member.filename):
-            raise BackupRefused(f"{file}: {member.filename[:200]!r} is no name that a backup has")
+            raise BackupRefused(f"{file}: {member.filename[:200]!r} is not a name of a file in a backup")
         found.add(member.filename)
     if MANIFEST not in found:
-        raise BackupRefused(f"{file} is no backup of a lab: it has no {MANIFEST}")
+        raise BackupRefused(f"{file} is not a backup of a lab: it has no {MANIFEST}")
     return found - {MANIFEST}
 
 
@@ -189,11 +189,11 @@ def _manifest(file: Path, archive: zipfile.ZipFile) -> Manifest:
         # What a later format adds, this code cannot judge: its number comes first.
         if isinstance(raw, dict) and isinstance(raw.get("format"), int) and raw["format"] > FORMAT:
             raise BackupRefused(
-                f"{file} is of a newer kind ({raw['format']}) than this code knows: update kperflab first"
+                f"{file} has a newer format ({raw['format']}) than this code knows: update kperflab first"
             )
         return Manifest.model_validate(raw)
     except (ValidationError, RecursionError, json.JSONDecodeError, UnicodeDecodeError) as exc:
-        raise BackupRefused(f"{file}: its manifest makes no sense: {error_line(exc)}") from exc
+        raise BackupRefused(f"{file}: its manifest is not valid: {error_line(exc)}") from exc
 
 
 def _at_most(member: IO[bytes], limit: int) -> bytes:

@@ -41,7 +41,7 @@ class Made:
 def back_up(file: Path, *, files: Files = "none", say: Say) -> Made:
     """Write a backup while the lab goes on working; there is a whole file or none. Raises BackupRefused."""
     if file.is_dir():
-        raise BackupRefused(f"{file} is a folder: name the file that the backup is to be")
+        raise BackupRefused(f"{file} is a folder: give the name of a file for the backup")
     with writing(file.absolute()) as archive:
         # The server ends a transaction in which nothing happens for a minute: files are added after it.
         with snapshot() as (columns, rows):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Restore a backup: checked whole, loaded beside the present lab, put in its place at the end.
+"""Restore a backup: check all of it, load it beside the existing lab, and replace the lab at the end.
 
-Until the last step nothing of this machine's lab is touched; whatever fails before leaves it as it was.
+Until the last step nothing of this machine's lab is touched; an earlier failure leaves it unchanged.
 """
 
 import os
@@ -27,7 +27,7 @@ from lab.operations.migrated import Key, known_migrations, replaced_migrations, 
 
 Say = Callable[[str], None]
 _SCHEMA, _BEFORE = "kperflab_restoring", "kperflab_before"
-# Beside what the archive holds, such as what the tables' indexes take.
+# Space beyond the archive's contents, such as for the indexes of tables.
 _ROOM = 1 << 30
 _ALIVE = timedelta(seconds=30)
 
@@ -44,14 +44,14 @@ class Restored:
 
 
 def restore(file: Path, *, replace: bool, say: Say) -> Restored:
-    """Make this machine's lab what the backup is of. replace: even where there is one. Raises BackupRefused."""
+    """Replace this machine's lab with the backup. replace: even if a lab exists. Raises BackupRefused."""
     with reading(file) as archive:
         manifest = archive.manifest
         _fits(file, manifest)
         _has_room(file, manifest)
         _is_free(replace)
         say(
-            f"backup of {manifest.made_at} by kperflab {manifest.version}; {archive.verify():,} bytes are as they were written"
+            f"backup of {manifest.made_at} by kperflab {manifest.version}; {archive.verify():,} bytes are intact"
         )
         draft = settings.HOME / f".restoring-{os.getpid()}"
         try:
@@ -100,13 +100,13 @@ def _has_room(file: Path, manifest: Manifest) -> None:
 
 
 def _is_free(replace: bool) -> None:
-    """Refuse where something would be lost, or works meanwhile. Raises BackupRefused."""
+    """Refuse if data would be lost, or if the lab is running. Raises BackupRefused."""
     tables = set(connection.introspection.table_names())
     if Worker._meta.db_table in tables:
         alive = Worker.objects.filter(seen_at__gt=timezone.now() - _ALIVE).values_list("name", flat=True)
         if working := list(alive):
             raise BackupRefused(
-                f"{working[0]} works for this lab: stop the workers, the web server and beat first"
+                f"{working[0]} is running for this lab: stop the workers, the web server and beat first"
             )
     if replace:
         return
@@ -119,7 +119,7 @@ def _is_free(replace: bool) -> None:
 
 @contextmanager
 def _beside() -> Iterator[Callable[[], None]]:
-    """Let the connection be to empty tables; calling what it yields puts them in place of the lab's."""
+    """Connect to empty tables; the yielded function replaces the lab's tables with them."""
     done: list[bool] = []
     inner = _beside_file if connection.vendor == "sqlite" else _beside_schema
     with inner(done):
@@ -185,7 +185,7 @@ def _say_sql(*statements: str) -> None:
 
 
 def _load(archive: Reader, manifest: Manifest) -> int:
-    """Tables as they were, filled, and brought up to this code's; returns how many migrations that took."""
+    """Create the backup's tables, fill them, and migrate them to this code; returns the number of migrations."""
     try:
         MigrationExecutor(connection).migrate(_leaves(manifest))
         load(manifest.tables, lambda name: archive.pieces(f"tables/{name}"))

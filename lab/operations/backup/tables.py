@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from lab.errors import BackupRefused
 from lab.operations.backup.archive import TableDump
 
-# Made anew by the migrations themselves.
+# Made again by the migrations themselves.
 MADE_BY_MIGRATIONS = "django_migrations"
 # The longest row: a profile's tree in base64.
 LONGEST_ROW = 1 << 30
@@ -124,7 +124,7 @@ def _fill_sqlite(name: str, table: TableDump, pieces: Iterable[bytes]) -> None:
         for line in _lines(pieces):
             values = json.loads(line)
             if not isinstance(values, list) or len(values) != len(table.columns):
-                raise BackupRefused(f"its table {name} has a row that is none")
+                raise BackupRefused(f"its table {name} has a row that is not valid")
             cursor.execute(statement, [_unpacked(value) for value in values])
             written += 1
     if written != table.rows:
@@ -140,7 +140,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
             rest.clear()
         rest += last
         if len(rest) > LONGEST_ROW:
-            raise BackupRefused("it has a row longer than any of ours")
+            raise BackupRefused("a row is longer than the lab writes")
     if rest:
         yield bytes(rest)
 

@@ -69,7 +69,7 @@ def test_a_member_that_is_to_be_somewhere_else_is_refused(
     plain: tuple[Lab, Path], tmp_path: Path, name: str
 ) -> None:
     message = refused(plain[0], with_member(plain[1], tmp_path / "x.zip", name))
-    assert "is no name that a backup has" in message or "is no plain file" in message
+    assert "is not a name of a file in a backup" in message or "is not a regular file" in message
 
 
 def test_links_and_devices_are_refused(plain: tuple[Lab, Path], tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_links_and_devices_are_refused(plain: tuple[Lab, Path], tmp_path: Path) 
             mode=kind | 0o777,
             data=b"/etc/passwd",
         )
-        assert "is no plain file" in refused(plain[0], file)
+        assert "is not a regular file" in refused(plain[0], file)
 
 
 def test_a_bomb_is_stopped_before_it_fills_the_disk(plain: tuple[Lab, Path], tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_what_is_damaged_cut_off_or_something_else_is_refused(
     for number, data in enumerate((b"", b"PK", b"hello " * 100, whole[: len(whole) // 2], whole[:-30])):
         file = tmp_path / f"{number}.zip"
         file.write_bytes(data)
-        assert "is no whole backup" in refused(lab, file) or "cannot read" in refused(lab, file)
+        assert "is not a complete backup" in refused(lab, file) or "cannot read" in refused(lab, file)
     flipped = edited(
         good, tmp_path / "f.zip", lambda manifest: manifest["members"]["secret.key"].update(sha256="0" * 64)
     )
@@ -123,9 +123,9 @@ def test_what_is_damaged_cut_off_or_something_else_is_refused(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda manifest: manifest.update(format=2), "is of a newer kind (2)"),
+        (lambda manifest: manifest.update(format=2), "has a newer format (2)"),
         (lambda manifest: manifest.update(vendor="postgresql"), "set KPERFLAB_DATABASE=postgres://"),
-        (lambda manifest: manifest.update(more=1), "its manifest makes no sense"),
+        (lambda manifest: manifest.update(more=1), "its manifest is not valid"),
         (
             lambda manifest: manifest["members"].pop("secret.key"),
             "is not both in the archive and in its manifest",
@@ -135,7 +135,7 @@ def test_what_is_damaged_cut_off_or_something_else_is_refused(
             lambda manifest: manifest["tables"]["lab_user"]["columns"].append("x); DROP TABLE lab_user"),
             "is not the one that",
         ),
-        (lambda manifest: manifest.update(home=5), "its manifest makes no sense"),
+        (lambda manifest: manifest.update(home=5), "its manifest is not valid"),
     ],
 )
 def test_a_manifest_that_lies_is_refused(
@@ -150,12 +150,12 @@ def test_nothing_is_restored_beneath_workers_that_work(plain: tuple[Lab, Path], 
     code = "import django; django.setup(); from lab.models import Worker; Worker.objects.create(name='host:1:1', host='host')"
     lab.run("-c", code)
     done = lab.labctl("restore", str(plain[1]), "--replace", ok=False)
-    assert "host:1:1 works for this lab: stop the workers" in done.stderr.replace("\n", " ")
+    assert "host:1:1 is running for this lab: stop the workers" in done.stderr.replace("\n", " ")
 
 
 def test_a_backup_that_cannot_be_written_leaves_nothing(plain: tuple[Lab, Path], tmp_path: Path) -> None:
     done = plain[0].labctl("backup", str(tmp_path / "no" / "such" / "x.zip"), ok=False)
     assert "cannot write" in done.stderr
     done = plain[0].labctl("backup", str(tmp_path), ok=False)
-    assert "name the file" in done.stderr
+    assert "name of a file" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The version of the code: whoever has other sources has another one."""
+"""The version of the code: different sources have different versions."""
 
 from __future__ import annotations
 

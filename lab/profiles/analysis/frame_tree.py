@@ -45,7 +45,7 @@ Stack = tuple[str, ...]
 
 
 class TreeDamaged(ValueError):
-    """Bytes that are no packed tree, or a tree too large to pack; `str()` is one line."""
+    """Bytes that are not a packed tree, or a tree too large to pack; `str()` is one line."""
 
     blame: ClassVar[Literal["submission", "kernel", "lab"]] = "lab"
     retry: ClassVar[bool] = False

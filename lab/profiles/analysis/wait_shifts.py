@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Test whether waits moved between two sets of profiles whose weights are nanoseconds, for many frames at once.
 
-Nanoseconds are no counts: one long wait is a million of them, and chance of sampling says nothing about the next boot. So
+Nanoseconds are not counts: one long wait is a million of them, and chance of sampling says nothing about the next boot. So
 each boot is one number, every boot counts alike, and only what boots of one kernel differ by tells what chance is. Numbers
 are roots of time, or arcsines of the root of a share: a sum of waits varies there by about the same whatever its size, and a
-frame in which a boot never waited is no special case.
+frame in which a boot never waited is not a special case.
 
 A variance of so few boots is a poor one. The frame's own is drawn towards what frames of its size have (overdispersion.py),
 and never below itself: the one frame of a hundred whose boots happen to agree must not look certain, nor the one whose waits

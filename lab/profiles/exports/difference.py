@@ -14,7 +14,7 @@
     log_ratio, q       [float | null]         of shares: binary logarithm of candidate over base, and its certainty
     log_ratio_samples, q_samples              the same of samples a boot
 
-The two columns of samples count idle CPUs too, for whoever wants to see them; ratios and q leave them out unless the
+The two columns of samples count idle CPUs too, for readers who want to see them; ratios and q leave them out unless the
 difference was asked for with them. q is null where a frame has too few samples to be told.
 """
 
@@ -109,9 +109,9 @@ def write_diff_svg(found: Difference) -> str:
     )
     for base, candidate, ratio, q in rows:
         colours.append(_colour(ratio, q))
-        certainty = "not told apart" if q != q else f"q {q:.3g}"
+        certainty = "not compared" if q != q else f"q {q:.3g}"
         words.append(f"{_level(base, found)} → {_level(candidate, found)}, {certainty}")
-    caption = f"{found.title}: red more, blue less, grey may be chance. {found.shifts.doubt}"
+    caption = f"{found.title}: red more, blue less, grey not significant. {found.shifts.doubt}"
     return write_svg(plain, caption, Paint(colours, words), _widths(found))
 
 

@@ -30,7 +30,7 @@ def profile_file(
     case_id = profiled_case(experiment_id, case, kind)
     forms = DIFFERENCE_FORMS if base else TREE_FORMS
     if form not in forms:
-        raise UnknownRow(f'form: there is no form "{form[:40]}" here; there are {", ".join(forms)}')
+        raise UnknownRow(f'form: there is no format "{form[:40]}" here; there are {", ".join(forms)}')
     body: str | bytes
     if base:
         found = difference(experiment_id, case_id, base=base, variant=variant, kind=kind, seen=seen)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A profile as pprof reads it: gzip over the protocol buffer of google/pprof, proto/profile.proto, written by hand.
 
-Of its messages we need few fields, each a number or bytes with a length: field << 3 | wire type, then the value.
+Only a few fields of its messages are needed, each a number or bytes with a length: field << 3 | wire type, then the value.
 """
 
 import gzip

@@ -56,7 +56,9 @@ def write_script(tree: FrameTree, unit: Unit = "samples") -> str:
     """
     if unit != "samples":
         what = "waits" if unit == "ns" else unit
-        raise NoSuchForm(f"{what} are no samples to print one by one; take folded, speedscope or pprof")
+        raise NoSuchForm(
+            f"{what} are not samples that can be printed one by one; use folded, speedscope or pprof"
+        )
     check_size(tree, tree.own, frame=32)
     return "".join(_samples(tree))
 

@@ -55,4 +55,4 @@ def test_a_kernel_that_was_lost_and_cannot_be_built_again_keeps_no_experiment_op
         finish_run(run, {"ns_per_open": [1.0, 2.0]})
     experiment.refresh_from_db()
     assert experiment.state == "done"
-    assert "was not built again: the store has no" in experiment.runs.filter(state="cancelled")[0].problem
+    assert "was not rebuilt: the store has no" in experiment.runs.filter(state="cancelled")[0].problem

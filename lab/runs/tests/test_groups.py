@@ -154,7 +154,7 @@ def test_only_operators_release_a_target(rack: list[Target]) -> None:
     assert quarantine_target(rack[0].pk, "the BMC lies")
     assert not quarantine_target(rack[0].pk, "once more")
     alice = make_user("alice")
-    with pytest.raises(NotAllowed, match="operators release targets"):
+    with pytest.raises(NotAllowed, match="only operators can release targets"):
         release_target(target_id=rack[0].pk, by=alice)
     with pytest.raises(UnknownRow, match="there is no target 99"):
         release_target(target_id=99, by=None)

@@ -25,13 +25,13 @@ def test_a_build_and_a_run_of_one_number_are_not_confused() -> None:
     run = make_run(
         make_variant(experiment, build=build), make_case(experiment), pk=build.pk, state=RunState.FAILED
     )
-    assert why_late(Claim("build", build.pk, "old")) == "it is built by now"
-    assert why_late(Claim("run", run.pk, "old")) == "it is failed by now"
+    assert why_late(Claim("build", build.pk, "old")) == "it is built now"
+    assert why_late(Claim("run", run.pk, "old")) == "it is failed now"
 
 
 def test_work_that_another_worker_has_names_that_worker() -> None:
     build = make_build("a", state=BuildState.BUILDING, claimed_by="north")
-    assert why_late(Claim("build", build.pk, "old")) == "north has it now"
+    assert why_late(Claim("build", build.pk, "old")) == "north now has the claim"
 
 
 def test_work_that_was_deleted_is_no_other_work() -> None:

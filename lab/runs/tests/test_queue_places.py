@@ -173,7 +173,7 @@ def test_who_asks_for_a_place_reads_nothing_of_what_waits_for_other_machines() -
     with explained() as after:
         current_progress(ours.pk)
     assert after.sent == before.sent
-    # Whose turn it is, is asked of all open experiments; what waits for each is not.
+    # The turn is computed over all open experiments; the queued work of each is not read.
     assert after.rows - before.rows <= 2 * 20
     assert {table: rows for table, rows in rows_of(after).items() if table in OF_WAITING} == {
         table: rows for table, rows in rows_of(before).items() if table in OF_WAITING

@@ -116,7 +116,7 @@ def test_of_two_wake_ups_for_one_target_the_second_claims_nothing() -> None:
 
 
 def test_work_that_is_taken_back_while_it_is_recorded_is_recorded_once() -> None:
-    """A holder that was thought dead answers in the very moment in which it is taken back and claimed anew."""
+    """A holder that was thought dead answers in the very moment in which it is taken back and claimed again."""
     experiment = make_experiment()
     variant, case = make_variant(experiment), make_case(experiment)
     for block in range(20):

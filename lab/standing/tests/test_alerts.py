@@ -207,7 +207,7 @@ def test_a_mail_that_cannot_be_sent_is_tried_again_and_hooks_hear_once(
     with monkeypatch.context() as patched:
         patched.setattr("lab.standing.alerts.send_mail", fails)
         (outcome,) = tell_alerts(now=NOON)
-    assert "no mail could be sent" in outcome.problem
+    assert "the mail could not be sent" in outcome.problem
     tell_alerts(now=NOON)
     assert (len(mail.outbox), Delivery.objects.count()) == (1, 1)
 

@@ -171,7 +171,7 @@ def test_a_rewritten_branch_goes_on_from_its_new_tip(
     tip = commit("instead")
     outcome = looked()
     assert queued_by(outcome.experiment).base_commit == tip
-    assert f"{old[:12]} is not in it any more" in outcome.problem
+    assert f"{old[:12]} is no longer in it" in outcome.problem
 
 
 def test_a_patch_that_does_not_apply_any_more_is_told_and_the_next_revision_is_tried(
@@ -302,7 +302,7 @@ def test_who_lost_the_right_to_submit_queues_nothing(
     User.objects.update(role=User.Role.VIEWER)
     outcome = looked()
     assert outcome.experiment is None
-    assert "charlie may not submit any more" in outcome.problem
+    assert "charlie may no longer submit" in outcome.problem
 
 
 BODY = b'{"ref": "refs/heads/main"}'
@@ -353,7 +353,7 @@ def test_a_signature_of_another_body_an_unknown_name_and_no_secret_are_refused(s
         ({"quiet_from": 24}, "quiet_from", "0 to 23"),
         ({"poll_every_s": 5}, "poll_every_s", "60 to 604,800"),
         ({"secret": "short"}, "secret", "16 to 100"),
-        ({"mail_to": ["me"]}, "mail_to", '"me" is no mail address'),
+        ({"mail_to": ["me"]}, "mail_to", '"me" is not a mail address'),
         ({"mail_to": [f"a{n}@example.org" for n in range(21)]}, "mail_to", "at most 20"),
     ],
 )

@@ -115,7 +115,7 @@ def test_boots_that_agree_exactly_give_an_exact_ratio_once_luck_is_ruled_out() -
     early = estimate(base[:1], arm("new", 6, 6, 6))
     assert early.ratio == pytest.approx(1.2)
     assert early.low is None
-    assert early.why == "boots of a side agree exactly, but 3 blocks are too few to rule out luck"
+    assert early.why == "boots of a side agree exactly, but 3 blocks are too few to rule out chance"
 
 
 def test_zeros_have_a_ratio_only_among_themselves() -> None:
@@ -133,7 +133,7 @@ def test_zeros_have_a_ratio_only_among_themselves() -> None:
         ([arm("base", 1, 2)], arm("new", 1, 2, first=5), "no boot of both sides in one block"),
         ([arm("base", 1, nan)], arm("new", 1, 2), "1 of 4 boots gave no finite number"),
         ([arm("base", 1, -2)], arm("new", 1, 2), "1 of 4 boots are below 0: there is no ratio"),
-        ([arm("base", 1, 2)], arm("new", 2), "an interval takes 2 blocks, both sides share 1"),
+        ([arm("base", 1, 2)], arm("new", 2), "an interval needs 2 blocks, both sides share 1"),
     ],
 )
 def test_data_that_carry_no_shift_say_why(base: list[Arm], candidate: Arm, why: str) -> None:

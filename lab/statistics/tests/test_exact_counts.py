@@ -25,7 +25,7 @@ def test_one_boot_of_the_base_does_not_show_that_boots_agree() -> None:
     assert (shift.ratio, shift.low, shift.why) == (
         1.01,
         None,
-        "one boot of the base: that boots agree takes 2",
+        "one boot of the base: whether boots agree takes 2",
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No interval that leaves out "no change" stands beside the word inconclusive without the reason in the same line."""
+"""An inconclusive verdict whose interval excludes "no change" gives the reason in the same line."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_interval_of_what_other_metrics_hold_back_holds_no_change_and_says_s
     assert len(held) >= 10
     for verdict, shown, q, own in held:
         assert verdict.word == "inconclusive"
-        assert "clear by itself (p = " in verdict.reason
+        assert "significant alone (p = " in verdict.reason
         assert f"not among {METRICS} metrics (q = {q:.2g})" in verdict.reason
         if own.low is None or own.high is None:
             continue
@@ -140,7 +140,7 @@ def test_the_interval_that_is_stored_allows_for_all_metrics(held_back: Experimen
     assert row.high is not None
     assert row.low < 1 < row.high
     assert f"not among {METRICS} metrics" in row.reason
-    assert "by itself it is +" in row.reason
+    assert "alone it is +" in row.reason
 
 
 @pytest.mark.parametrize("form", OF_DATA)
@@ -150,7 +150,7 @@ def test_every_form_says_beside_the_verdict_why_it_is_inconclusive(held_back: Ex
         "markdown": "inconclusive (q 0.085 over all metrics",
         "reply": "inconclusive, q 0.085 over all metrics",
     }
-    long = "clear by itself (p = 0.0071), not among 12 metrics (q = 0.085): the interval, of 99.6 %, allows for them"
+    long = "significant alone (p = 0.0071), not among 12 metrics (q = 0.085): the interval, of 99.6 %, allows for them"
     assert short.get(form, long) in text
 
 
@@ -159,7 +159,7 @@ def test_the_page_says_it_in_the_same_row_and_calls_the_interval_no_95_per_cent(
 ) -> None:
     row = Comparison.objects.get(variant__name="p", metric="metric_0")
     page = client.get(reverse("comparison", args=[held_back.pk])).content.decode()
-    said = "clear by itself (p = 0.0071), not among 12 metrics (q = 0.085)"
+    said = "significant alone (p = 0.0071), not among 12 metrics (q = 0.085)"
     assert said in next(part for part in page.split("<tr>") if "Why p is inconclusive on metric_0" in part)
     why = client.get(reverse("explain", args=[held_back.pk, row.pk])).content.decode()
     assert said in why
@@ -171,4 +171,4 @@ def test_labctl_says_it_beside_the_verdict_and_below_the_table(held_back: Experi
     out = io.StringIO()
     show_comparison(Console(file=out, width=80), comparison_data(held_back.pk))
     assert "over all metrics" in out.getvalue()
-    assert "clear by itself" in " ".join(out.getvalue().split())
+    assert "significant alone" in " ".join(out.getvalue().split())

@@ -59,5 +59,5 @@ def test_a_quantile_beyond_the_histogram_is_told() -> None:
 
 def test_too_few_values_or_boots_are_told() -> None:
     assert "do not reach" in histogram_quantile([{1.0: 20}] * 3, 0.999, overflow=[0] * 3).why
-    assert "takes 3 boots, 1 count" in histogram_quantile([{1.0: 2000}, {}], 0.9, overflow=[0, 0]).why
+    assert "needs 3 boots, 1 count" in histogram_quantile([{1.0: 2000}, {}], 0.9, overflow=[0, 0]).why
     assert histogram_quantile([], 0.9, overflow=[]).why == "no valid boot"

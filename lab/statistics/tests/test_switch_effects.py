@@ -112,7 +112,10 @@ def test_a_cumulative_series_tells_each_patch_by_the_step_it_makes() -> None:
 def test_one_block_has_ratios_but_no_intervals() -> None:
     effect = effects(simulated([(), ("a",)], 1, seed=6), "a")[0]
     assert effect.ratio == pytest.approx(0.9, abs=0.1)
-    assert (effect.low, effect.why) == (None, "one block: chance cannot be told, an interval takes 2 blocks")
+    assert (effect.low, effect.why) == (
+        None,
+        "one block: the noise cannot be estimated, an interval needs 2 blocks",
+    )
 
 
 def test_boots_that_agree_exactly_give_exact_effects() -> None:
@@ -176,7 +179,7 @@ def test_differences_of_one_block_and_of_equal_boots_say_what_is_missing() -> No
     effect = effects({(): Arm("base", {0: (0.0,)}), ("a",): Arm("a", {0: (5.0,)})}, "a")[0]
     assert (
         effect.why
-        == "0 or less in 1 of 2 boots: there is no ratio; on less off is +5; one block: an interval takes 2 blocks"
+        == "0 or less in 1 of 2 boots: there is no ratio; on less off is +5; one block: an interval needs 2 blocks"
     )
     equal = {(): Arm("base", {0: (0.0,), 1: (0.0,)}), ("a",): Arm("a", {0: (5.0,), 1: (5.0,)})}
     assert effects(equal, "a")[0].why.endswith("is +5 in the metric's unit; boots of a variant agree exactly")

@@ -42,7 +42,9 @@ def test_the_rule(measured: Shift, better: Better, word: str) -> None:
 
 def test_a_shift_within_the_floor_is_not_called_and_boots_do_not_help() -> None:
     verdict = judge(shift(1.001, 1.002, 1.003), better="lower", margin=0.0005, floor=0.0025)
-    assert verdict == Verdict("inconclusive", None, "smaller than what code layout alone does here (±0.25%)")
+    assert verdict == Verdict(
+        "inconclusive", None, "smaller than the effect of code layout alone here (±0.25%)"
+    )
     assert judge(shift(1.003, 1.004, 1.005), better="lower", margin=0.0005, floor=0.0025).word == "regression"
 
 
@@ -51,7 +53,7 @@ def test_a_change_must_survive_the_number_of_metrics() -> None:
     assert judge(clear, better="lower", margin=0.005, q_value=0.04).word == "regression"
     verdict = judge(clear, better="lower", margin=0.005, q_value=0.2)
     assert verdict.word == "inconclusive"
-    assert verdict.reason == "not clear enough among this many metrics (q = 0.2); about 15 boots needed"
+    assert verdict.reason == "not significant among this many metrics (q = 0.2); about 15 boots needed"
 
 
 def test_inconclusive_tells_how_many_boots_it_would_take() -> None:
@@ -94,16 +96,16 @@ def test_a_large_unclear_shift_takes_few_more_boots() -> None:
 def test_a_margin_of_zero_is_never_met_and_the_reason_says_so() -> None:
     exact = judge(shift(1.0, 1.0, 1.0), better="lower", margin=0.0)
     assert exact.word == "inconclusive"
-    assert "with a margin of 0 no change can ever be called unchanged" in exact.reason
+    assert "with a margin of 0 the verdict is never unchanged" in exact.reason
     still = shift(0.9, 1.0, 1.1)
     assert boots_needed(still, margin=0.0) is None
     assert "more boots would not settle it" in judge(still, better="lower", margin=0.0).reason
 
 
 def test_without_an_interval_it_says_what_is_missing() -> None:
-    undecided = Shift(1, 1.0, 9.0, 9.0, None, None, why="an interval takes 2 blocks")
+    undecided = Shift(1, 1.0, 9.0, 9.0, None, None, why="an interval needs 2 blocks")
     assert judge(undecided, better="lower", margin=0.02) == Verdict(
-        "inconclusive", 2, "an interval takes 2 blocks"
+        "inconclusive", 2, "an interval needs 2 blocks"
     )
     none = Shift(6, 0.0, 1.0, None, None, None, why="there is no ratio")
     assert judge(none, better="lower", margin=0.02) == Verdict("inconclusive", None, "there is no ratio")

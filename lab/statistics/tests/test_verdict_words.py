@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of verdicts: every output shows a verdict from it, also one that it learns or has never heard of."""
+"""The table of verdicts: every output shows a verdict from it, also a new one and an unknown one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_new_word_is_treated_as_its_kind_by_lists_triage_and_the_conclusion(
     (line,) = regression_page(RegressionFilter(), 1)
     assert line.experiment.name == "louder"
     on = Regression(row.case_id, row.variant_id, row.metric)
-    decide(by=make_user("alice"), on=on, decision=Decision("expected", "it is meant"), seen=None)
+    decide(by=make_user("alice"), on=on, decision=Decision("expected", "the change is intended"), seen=None)
     assert comparison_data(experiment.pk)["conclusion"]["headline"].startswith("Regression: p makes ")
 
 

@@ -305,7 +305,7 @@ def test_a_disk_that_fills_up_while_it_is_fetched_keeps_no_part(
     with pytest.raises(DiskFull, match=r"there are .* MiB free; free some space"):
         fetch_artifact(folder, there, KEY)
     monkeypatch.setattr("lab.storage.artifacts.free_bytes", lambda root: 1 << 40)
-    with pytest.raises(DiskFull, match="filled up while an artifact came"):
+    with pytest.raises(DiskFull, match="filled up while an artifact was received"):
         fetch_artifact(folder, there, KEY)
     assert nothing_of(there)
 

@@ -81,9 +81,9 @@ def test_a_part_of_nothing_is_nothing(store: Store) -> None:
     "name", ["", "/etc/passwd", "../up", "a/../../b", "a//b", ".hidden", "a\0b", "a\nb", "x" * 300]
 )
 def test_names_that_lead_elsewhere_are_refused(store: Store, name: str) -> None:
-    with pytest.raises(StoreRefused, match="no name of a file"):
+    with pytest.raises(StoreRefused, match="not a name of a file"):
         store.put(name, b"")
-    with pytest.raises(StoreRefused, match="no name of a file"):
+    with pytest.raises(StoreRefused, match="not a name of a file"):
         store.read(name, 1)
 
 
@@ -103,7 +103,7 @@ def test_a_store_that_works_passes_the_check_and_keeps_nothing_of_it(store: Stor
             {"KPERFLAB_STORE": "s3://b?endpont=http://x"},
             'no option "endpont"; valid: endpoint, region, style',
         ),
-        ({"KPERFLAB_STORE": "s3://b?endpoint=x:9000"}, 'endpoint "x:9000" is no address'),
+        ({"KPERFLAB_STORE": "s3://b?endpoint=x:9000"}, 'endpoint "x:9000" is not an address'),
         ({"KPERFLAB_STORE": "s3://b?style=odd"}, 'style "odd" is not one of path, virtual'),
         (
             {"KPERFLAB_STORE_FILE": "/nonexistent/x"},
@@ -145,14 +145,14 @@ def test_credentials_come_from_files(tmp_path: Path) -> None:
 def test_a_directory_that_is_not_there_is_not_made(settings: Any, tmp_path: Path) -> None:
     choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "unmounted")}))
     (error,) = run_checks(tags=["store"])
-    assert error.msg.endswith(f"there is no directory {tmp_path / 'unmounted'}: make it, or mount it")
+    assert error.msg.endswith(f"there is no directory {tmp_path / 'unmounted'}: create it, or mount it")
     assert not (tmp_path / "unmounted").exists()
 
 
 def test_a_bucket_that_is_not_there_is_told_so(settings: Any, moto: str) -> None:
     choose(settings, told_by({"KPERFLAB_STORE": f"s3://nobodys?endpoint={moto}", **KEYS}))
     (error,) = run_checks(tags=["store"])
-    assert "there is no such bucket; make it, or correct KPERFLAB_STORE" in error.msg
+    assert "there is no such bucket; create it, or correct KPERFLAB_STORE" in error.msg
 
 
 def test_a_server_that_does_not_answer_is_told_so(settings: Any) -> None:

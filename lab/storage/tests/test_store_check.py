@@ -67,7 +67,7 @@ def test_a_store_that_is_there_has_a_line_among_the_checks(store: Store) -> None
 def test_a_directory_that_is_not_mounted_is_named(settings: Any, tmp_path: Path) -> None:
     choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "away")}))
     assert not answer().ok
-    assert f"there is no directory {tmp_path / 'away'}: make it, or mount it" in answer().message
+    assert f"there is no directory {tmp_path / 'away'}: create it, or mount it" in answer().message
 
 
 def test_a_bucket_that_is_not_there_is_named(settings: Any, moto: str) -> None:
@@ -136,7 +136,7 @@ def test_another_store_is_asked_for_itself(settings: Any, tmp_path: Path) -> Non
 def test_a_store_whose_disk_is_nearly_full_is_told(small_disk: Path, settings: Any) -> None:
     directory_store(settings, small_disk / "store")
     assert not answer().ok
-    assert "0.0 GiB free, 1.0 are wanted: labctl lab expire makes room" in answer().message
+    assert "0.0 GiB free, 1.0 are needed: free space with labctl lab expire" in answer().message
 
 
 def test_a_setting_that_is_no_store_is_told(settings: Any) -> None:

@@ -22,7 +22,7 @@ from lab.models.storable import storable, storable_text
 from lab.submission.fetches.problem import problem_of
 
 LEASE_S = 30.0
-# A fetch whose worker died twice is not tried again: it may be what kills them.
+# A fetch whose worker died twice is not retried: it may be what kills them.
 MOST_ATTEMPTS = 2
 _UNCLAIMED: dict[str, Any] = {"slot": None, "claimed_by": "", "token": "", "lease_until": None}
 
@@ -88,7 +88,7 @@ def report_stage(fetch_id: int, token: str, place: str, line: str) -> None:
     """Write what is being done, for people. Raises FetchLost."""
     held = Fetch.objects.filter(pk=fetch_id, token=token, state=FetchState.RUNNING)
     if not held.update(place=place[:40], progress=storable_text(line, 300)):
-        raise FetchLost(f"fetch {fetch_id} is not ours any more")
+        raise FetchLost(f"fetch {fetch_id} is no longer claimed by this worker")
 
 
 def finish_fetch(fetch_id: int, token: str, **results: Any) -> None:
@@ -113,13 +113,13 @@ def keep_received(fetch_id: int, token: str, received: list[dict[str, Any]]) -> 
     """Write the series that were fetched, so that they need not be fetched again. Raises FetchLost."""
     held = Fetch.objects.filter(pk=fetch_id, token=token, state=FetchState.RUNNING)
     if not held.update(received=storable(received)):
-        raise FetchLost(f"fetch {fetch_id} is not ours any more")
+        raise FetchLost(f"fetch {fetch_id} is no longer claimed by this worker")
 
 
 def _end(fetch_id: int, token: str, state: FetchState, **fields: Any) -> None:
     ended = {**_UNCLAIMED, "finished_at": timezone.now(), **fields}
     if not move(Fetch, fetch_id, FetchState.RUNNING, state, held=token, **ended):
-        raise FetchLost(f"fetch {fetch_id} is not ours any more")
+        raise FetchLost(f"fetch {fetch_id} is no longer claimed by this worker")
 
 
 def return_dead_fetches(alive: Callable[[str], bool] = is_alive) -> list[int]:
@@ -131,7 +131,7 @@ def return_dead_fetches(alive: Callable[[str], bool] = is_alive) -> list[int]:
         if row.pk not in expired and alive(row.claimed_by):
             continue
         if row.attempt >= MOST_ATTEMPTS:
-            lost = LabUnable(f"the worker ended {row.attempt} times while it carried this out; see its log")
+            lost = LabUnable(f"the worker ended {row.attempt} times during this work; see its log")
             ended = {**_UNCLAIMED, "finished_at": timezone.now(), "problem": problem_of(lost), "key": ""}
             won = move(Fetch, row.pk, FetchState.RUNNING, FetchState.FAILED, held=row.token, **ended)
         else:

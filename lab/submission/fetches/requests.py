@@ -73,7 +73,7 @@ def find_fetch(*, by: User, key: str, body_sha256: str) -> Fetch | None:
     if row is None:
         return None
     if row.body_sha256 != body_sha256:
-        raise KeyReused(f'the key "{key[:60]}" was used for another body; take a new one for each submission')
+        raise KeyReused(f'the key "{key[:60]}" was used for another body; use a new key for each submission')
     return row
 
 
@@ -114,7 +114,7 @@ def cancel_fetch(*, fetch_id: int, by: User, scopes: Sequence[str] | None = None
             row.refresh_from_db()
             return row
     row.refresh_from_db()
-    raise Outdated(f"fetch {fetch_id} is {row.state} already: there was nothing to cancel")
+    raise Outdated(f"fetch {fetch_id} is {row.state} already: there is nothing to cancel")
 
 
 def fetches_before(row: Fetch) -> int:
@@ -130,12 +130,12 @@ def _check_room(by: User) -> None:
     )
     if open_now["own"] >= FETCHES_OPEN_EACH:
         raise TooManyFetches(
-            f"you have {open_now['own']} previews and submissions in work, at most {FETCHES_OPEN_EACH} are taken; "
+            f"you have {open_now['own']} unfinished previews and submissions, at most {FETCHES_OPEN_EACH} are allowed; "
             "wait for one, or cancel it"
         )
     if open_now["all"] >= FETCHES_OPEN:
         raise TooManyFetches(
-            f"{open_now['all']} previews and submissions are waiting in this lab, more are not taken; try again later"
+            f"{open_now['all']} previews and submissions are waiting in this lab, no more are accepted; try again later"
         )
 
 

@@ -24,7 +24,7 @@ OnStage = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class WantedSeries:
-    """A description and what is to be fetched for it. each: make a switch of each patch of a series.
+    """A description and the series to fetch for it. each: make a switch of each patch of a series.
 
     form_key: of the page that sent it, "" for none: one page is one experiment.
     """

@@ -40,7 +40,7 @@ def carry_out(fetch_id: int, token: str, *, home: Path | None = None) -> None:
     except LabError as exc:
         fail_fetch(row.pk, token, exc)
     except Exception as exc:
-        log.exception("fetch %s failed for a reason of ours", row.pk)
+        log.exception("fetch %s failed, by the lab's fault", row.pk)
         fail_fetch(
             row.pk, token, LabUnable(f"the lab failed here: {type(exc).__name__}; see the worker's log")
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A patch whose bytes are no UTF-8, from the upload to the reproducer: the tree it makes is the one that git makes."""
+"""A patch whose bytes are not UTF-8, from the upload to the reproducer: the tree it makes is the one that git makes."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_a_rerun_is_a_new_experiment_of_the_same_description(
     spec: ExperimentSpec, alice: User, bob: User
 ) -> None:
     first = submit_once(spec=spec, by=alice).experiment
-    with pytest.raises(Outdated, match="is queued: wait for its end"):
+    with pytest.raises(Outdated, match="is queued: wait until it finishes"):
         rerun_experiment(experiment_id=first.pk, by=bob)
     Experiment.objects.update(state=ExperimentState.DONE)
     again = rerun_experiment(experiment_id=first.pk, by=bob).experiment
@@ -160,5 +160,5 @@ def test_a_token_without_the_scope_cancels_nothing(alice: User) -> None:
 
 def test_what_is_over_is_politely_told_so(alice: User) -> None:
     row = make_experiment(state=ExperimentState.DONE, submitter=alice)
-    with pytest.raises(Outdated, match="is done already: there was nothing to cancel"):
+    with pytest.raises(Outdated, match="is done already: there is nothing to cancel"):
         cancel_for(experiment_id=row.pk, by=alice)

@@ -234,7 +234,7 @@ def test_a_run_knows_all_that_a_worker_needs(describe: Describe, home: Path) -> 
         ({"base": "v9.9"}, 'has no revision "v9.9"'),
         ({"target": "metal"}, 'there is no target "metal"; valid: guest'),
         ({"git": None, "tree": "debian-6.2"}, 'there is no tree "debian-6.2". Did you mean'),
-        ({"git": "/nowhere/at/all"}, '"/nowhere/at/all" is no git repository'),
+        ({"git": "/nowhere/at/all"}, '"/nowhere/at/all" is not a git repository'),
         ({"patches": [{"name": "p", "text": "no diff at all"}]}, 'switch "p": '),
         ({"patches": [{"name": "p", "range": "v6.1..nowhere"}]}, 'has no revision "nowhere"'),
         (

@@ -93,8 +93,8 @@ def test_the_revision_of_a_source_archive_is_vouched_for(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("http://lab.example/linux.git refs/tags/v6.*", "can be changed on its way"),
-        ("git://lab.example/linux.git refs/tags/v6.*", "can be changed on its way"),
+        ("http://lab.example/linux.git refs/tags/v6.*", "can be altered in transit"),
+        ("git://lab.example/linux.git refs/tags/v6.*", "can be altered in transit"),
         ("https://lab.example/linux.git", "has no branch or tag behind it"),
         ("refs/tags/v6.*", "no branch or tag of an address"),
         ("https://lab.example/linux.git refs/kperflab/head", "no branch or tag of an address"),

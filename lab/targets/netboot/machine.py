@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boots over the network as the machine sees them: a script once, two files, and pieces of two streams to send.
 
-Nobody signs in here: the script goes to whoever asks with the card's address while a boot waits, and all else to who has the
-tokens that are in the script. So nothing is believed: all is bounded, and of one boot only. Whoever fetched the script fetches the
+There is no sign-in here: the script goes to any client that knows the card's address while a boot waits, and all else to clients with the
+tokens that are in the script. So nothing is trusted: everything is bounded, and for one boot only. The client that fetched the script fetches the
 files, and pieces come from one address; where the target's access says which address the machine has, from that alone. A request
 from elsewhere gets nothing and leaves an alarm, upon which the driver discards the boot.
 """
@@ -63,7 +63,7 @@ class Handout:
 def hand_out(mac: str, address: str) -> Handout | None:
     """The boot that waits for the card of that address; None if there is none, or it was handed out before.
 
-    address: who asks, in the network; kept if it is one. The token is made here, so that it is known to the machine alone. Each further fetch is counted: a machine that asks
+    address: the client's, in the network; stored if it is valid. The token is made here, so that it is known to the machine alone. Each further fetch is counted: a machine that asks
     again has started again.
     """
     if not MAC.fullmatch(mac):
@@ -158,7 +158,7 @@ def _is_expected(boot: Netboot, address: str) -> bool:
 
 
 def _is_reporter(boot: Netboot, address: str) -> bool:
-    """Return whether a caller is the one that hands in a boot's pieces; the first that does becomes it."""
+    """Return whether a caller is the sender of a boot's pieces; the first sender becomes it."""
     known = _address(address)
     if known and boot.reported_from is None:
         Netboot.objects.filter(pk=boot.pk, reported_from=None).update(reported_from=known)

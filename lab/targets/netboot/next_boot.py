@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boot into the next kernel by kexec: the machine asks under its own token, the driver offers, the lab hands out once."""
+"""Boot into the next kernel by kexec: the machine asks with its own token, the driver offers a boot, the lab hands it out once."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,7 +27,7 @@ class Following:
 
 
 def leave_waiting(boot_id: int, seconds: float) -> None:
-    """A boot went well: its machine stays on for so long, and may be offered what follows."""
+    """Record a successful boot: its machine stays on for this long, and may be offered the next boot."""
     extend_netboot(boot_id, seconds)
     Netboot.objects.filter(pk=boot_id, closed_at=None).update(waits=True)
 
@@ -38,7 +38,7 @@ def is_left_waiting(target: str) -> bool:
 
 
 def waiting_boot(target: str) -> int | None:
-    """The boot whose machine asks for what follows; None where it does not, or started again meanwhile."""
+    """Return the boot whose machine asks for the next one; None if it does not ask, or was restarted meanwhile."""
     boot = _waiting(target)
     if boot is None or boot.asked_at is None or boot.fetches != 1:
         return None
@@ -48,7 +48,7 @@ def waiting_boot(target: str) -> int | None:
 def next_boot(token: str, address: str) -> Following | None:
     """Return the next boot for the machine of a token; None if nothing is offered yet.
 
-    With the answer the token ends. Raises NetbootClosed: nothing will follow, the machine may go.
+    The answer invalidates the token. Raises NetbootClosed: there is no next boot, the machine may switch off.
     """
     boot = boot_of(token)
     now = timezone.now()

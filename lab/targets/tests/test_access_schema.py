@@ -40,10 +40,14 @@ def test_a_machine_is_read_with_its_defaults() -> None:
         (
             {**WHOLE, "power": POWER | {"password_file": "x"}},
             "access.power.password_file",
-            "no absolute path",
+            "not the absolute path",
         ),
         ({**WHOLE, "power": POWER | {"address": "bmc"}}, "access.power.address", "write https://host"),
-        ({**WHOLE, "power": POWER | {"address": "https://u:p@bmc"}}, "access.power.address", "no password"),
+        (
+            {**WHOLE, "power": POWER | {"address": "https://u:p@bmc"}},
+            "access.power.address",
+            "must not contain a user or a password",
+        ),
         ({**WHOLE, "power": POWER | {"address": "https://bmc/x"}}, "access.power.address", "system"),
         ({**WHOLE, "power": POWER | {"address": "http://bmc"}}, "access.power", "in the clear"),
         ({**WHOLE, "power": POWER | {"verify": "ca"}}, "access.power.verify", "absolute path of a CA's file"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whoever knows a machine's card, or sees its tokens, gets nothing of its boot without being noticed."""
+"""A client that knows a machine's card, or sees its tokens, cannot read its boot without being noticed."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_a_mail_that_cannot_be_sent_is_tried_again(
         patched.setattr("lab.targets.operator_mails.send_mail", fails)
         outcome = tell_operators()
     assert outcome
-    assert "it is tried again" in str(outcome)
+    assert "will be retried" in str(outcome)
     tell_operators()
     tell_operators()
     assert len(mail.outbox) == 1

@@ -112,7 +112,7 @@ def test_boots_and_checks_do_not_make_a_form_outdated() -> None:
     "access", [{"seconds": float("nan")}, {"since": timezone.now()}, {"behaviour": "a\0"}, {"a\ud800": 1}]
 )
 def test_what_a_fake_target_plays_can_be_kept_by_any_database(access: dict[str, object]) -> None:
-    with pytest.raises(FieldRefused, match="access: holds"):
+    with pytest.raises(FieldRefused, match="access: contains"):
         add_target(by=None, wanted=TargetFields("box", driver="fake", access=access))
 
 

@@ -62,7 +62,7 @@ def strict(text: bytes) -> Any:
     """JSON as others read it."""
 
     def refuse(name: str) -> None:
-        raise AssertionError(f"{name} is no JSON")
+        raise AssertionError(f"{name} is not JSON")
 
     return json.loads(text, parse_constant=refuse)
 

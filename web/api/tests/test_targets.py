@@ -72,10 +72,10 @@ def test_others_see_a_machine_but_not_how_it_is_reached(operator: Asking, ask: A
         ({"name": "a b"}, 'name: "a b" is not valid'),
         ({"name": "taken"}, 'there is a target "taken" already'),
         ({"access": {}}, "access.mac is missing"),
-        ({"access": METAL["access"] | {"mac": "x"}}, "is no address of a network card"),
+        ({"access": METAL["access"] | {"mac": "x"}}, "is not the address of a network card"),
         ({"access": METAL["access"] | {"password": "x"}}, 'unknown field "password"'),
         ({"tuning": {"governor": "PERF"}}, "tuning.governor"),
-        ({"driver": "libvirt"}, "a guest of this host is reached without"),
+        ({"driver": "libvirt"}, "a guest of this host needs none"),
         ({"group": "taken"}, '"taken" is the name of a target'),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_decision_must_know_the_newest_one(ask: As, lab: Experiment) -> None:
     }
     stale = ask("alice").post("triage/", body)
     assert stale.status_code == 409
-    assert "dora has made it acknowledged" in stale.json()["detail"]
+    assert "dora has set it to acknowledged" in stale.json()["detail"]
     made = ask("alice").post("triage/", body | {"seen": newest["id"]})
     assert made.status_code == 201
     assert (made.json()["author"], made.json()["experiment"]) == ("alice", lab.pk)

@@ -41,7 +41,7 @@ def test_it_is_made_urgent_and_kept_while_the_page_renews_itself(
     expect(page.get_by_role("status")).to_contain_text("Its priority is high now.")
     expect(page.get_by_label("Priority", exact=True)).to_have_value("high")
     page.get_by_role("button", name="Never delete").click()
-    expect(page.get_by_role("status")).to_contain_text("It is kept")
+    expect(page.get_by_role("status")).to_contain_text("The experiment is kept")
     expect(page.get_by_role("button", name="Allow deletion")).to_be_visible()
     waiting.refresh_from_db()
     assert (waiting.priority, waiting.kept) == (10, True)

@@ -67,7 +67,7 @@ def test_an_explanation_with_locks_and_counters_fits_and_axe_finds_nothing(
         )
     address = f"/experiments/{profiled.pk}/explain/{profiled.comparisons.get().pk}/"
     page = visit(address, width=width, dark=dark)
-    expect(page.get_by_role("region", name="Lock waits that moved")).to_contain_text(f"{HOSTILE}")
-    expect(page.get_by_role("region", name="Counters that moved")).to_contain_text("context-switches")
+    expect(page.get_by_role("region", name="Lock waits that changed")).to_contain_text(f"{HOSTILE}")
+    expect(page.get_by_role("region", name="Counters that changed")).to_contain_text("context-switches")
     assert looked_at(page, "explain-locks", width=width, dark=dark) <= width
     assert faults(page) == []

@@ -104,7 +104,7 @@ def test_a_difference_tells_both_shares_the_ratio_and_how_certain(visit: Open, a
     page = ready(visit(f"{address}&against=base"))
     message = pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
     assert message == "down_read: base 60.00 %, p 20.00 %, × 0.33, certain (q < 0.001)"
-    page.click("text=Samples a boot")
+    page.click("text=Samples per boot")
     expect(page).to_have_url(re.compile(re.escape("scale=samples")))
     assert "300 samples" in pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
     frames = page.get_attribute("#flame", "data-ready")
@@ -230,7 +230,7 @@ def test_a_difference_of_every_kind_has_a_sandwich_as_certain_as_its_frames(
 
 def test_a_sandwich_of_what_no_sample_holds_says_so(visit: Open, address: str) -> None:
     page = ready(visit(f"{address}&around={quote('<b>nothing')}"))
-    expect(page.locator("main")).to_contain_text("No sample of any variant holds <b>nothing")
+    expect(page.locator("main")).to_contain_text("No sample of any variant contains <b>nothing")
     expect(page.locator("#flame-empty")).to_be_visible()
 
 

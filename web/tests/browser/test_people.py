@@ -147,7 +147,7 @@ def test_a_decision_made_from_an_old_page_is_asked_for_again(
     page.locator("summary", has_text="Decide").click()
     page.get_by_label("Reason").fill("mine")
     page.get_by_role("button", name="Decide").click()
-    expect(page.get_by_role("alert")).to_contain_text("charlie has made it expected", ignore_case=True)
+    expect(page.get_by_role("alert")).to_contain_text("charlie has set it to expected", ignore_case=True)
     expect(page.get_by_label("Reason")).to_have_value("mine")
     page.get_by_role("button", name="Decide").click()
     expect(page.get_by_role("alert")).to_have_count(0)

@@ -122,7 +122,7 @@ def test_a_pasted_patch_becomes_a_verdict_before_ones_eyes(visit: Open, lab: Fak
     row = Experiment.objects.get()
     assert (row.submitter, row.state) == (alice, "queued")
     tab.evaluate("window.kept = true")
-    expect(tab.locator("#live")).to_contain_text("Waits for its turn: 1st of 1 for a build.")
+    expect(tab.locator("#live")).to_contain_text("Queued: 1st of 1 for a build.")
     local.build_all(row.pk)
     expect(tab.locator("#live a.chip.built")).to_have_count(3)
     local.boot_next(row.pk)
@@ -218,7 +218,7 @@ def test_cancelling_is_asked_for_once_more_and_running_again_is_a_new_experiment
     tab.get_by_role("link", name="Cancel …").click()
     assert faults(tab) == []
     tab.get_by_role("button", name="Cancel the experiment").click()
-    expect(tab.get_by_text("It is cancelled.")).to_be_visible()
+    expect(tab.get_by_text("The experiment is cancelled.")).to_be_visible()
     row.refresh_from_db()
     assert row.state == "cancelled"
 

@@ -28,7 +28,7 @@ def old_step(transactional_db: None) -> str:
             commit=f"{number:040x}",
             defaults={"position": number, "subject": subject, "author": "Ann <ann@example.org>"},
         )
-    make_experiment(name="of today", state="done")
+    make_experiment(name="of this day", state="done")
     return f"{FIRST_BAD:040x}"
 
 
@@ -47,7 +47,7 @@ def test_an_old_step_is_triaged_and_bisected_within_three_clicks_of_the_front_pa
     assert (row.starter, row.state, row.line[-1]) == (alice, "running", old_step)
     assert (decision.author, decision.state, decision.commit) == (alice, "accepted", old_step)
     expect(tab.get_by_role("button", name="Bisect the step of")).to_have_count(0)
-    clicked.link("See how far it is")
+    clicked.link("Show its progress")
     expect(tab.get_by_text("3 of 3 commits left")).to_be_visible()
     assert clicked.count <= 3
 

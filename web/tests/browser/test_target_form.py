@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The form of a target in a browser: what a choice makes pointless is gone, what is wrong stands beside its field."""
+"""The form of a target in a browser: a choice hides pointless fields, errors appear beside their fields."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_operator_takes_a_machine_in_is_told_what_is_wrong_and_mends_it(
     page.get_by_role("button", name="Add").click()
     wrong = page.locator("[name='access.power.address']")
     expect(wrong).to_have_attribute("aria-invalid", "true")
-    expect(wrong).to_have_accessible_description(re.compile("is no address of a BMC"))
+    expect(wrong).to_have_accessible_description(re.compile("is not the address of a BMC"))
     wrong.fill("https://bmc-7")
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("status")).to_contain_text("box-7 is taken in")

@@ -25,7 +25,7 @@ def test_a_verdict_leads_to_its_explanation_and_on_to_the_flame_graph(
     page = visit(f"/experiments/{profiled.pk}/comparison/")
     page.click("text=why")
     expect(page.locator("h2").first).to_contain_text("p on ns_per_open")
-    expect(page.locator("main")).to_contain_text("Symbols that moved")
+    expect(page.locator("main")).to_contain_text("Symbols that changed")
     page.click("text=/differential flame graph/i")
     page.wait_for_selector("#flame[data-ready]")
     expect(page.locator("#flame-head")).to_have_text("showgids (smoke): p against base")

@@ -51,7 +51,7 @@ def test_a_difference_of_waits_compares_times_a_boot_until_shares_are_asked_for(
     expect(page.locator("#flame-detail")).to_contain_text(
         re.compile("down_read: base 42.ms, p 4.2.ms, ×.0.10, certain")
     )
-    page.click("text=Time a boot")
+    page.click("text=Time per boot")
     expect(page).to_have_url(re.compile("scale=shares"))
     again = visit(page.url[page.url.index("/experiments") :])
     again.wait_for_selector("#flame[data-ready]")

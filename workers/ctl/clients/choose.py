@@ -23,7 +23,7 @@ def open_client(*, is_local: bool, server: str, say: Say, hasty: bool = False) -
     hasty: a shell waits; one attempt of a second.
     """
     if is_local and server:
-        raise SettingsWrong(f"--local is this machine, --server is {server}: give one of them")
+        raise SettingsWrong(f"--local and --server {server} exclude each other: give one of them")
     found = read_preferences()
     if is_local or (found.local and not server):
         yield local_client()

@@ -57,7 +57,7 @@ class Client:
             # Some lists are too short to be paged.
             rows = answer if isinstance(answer, list) else answer.get("results")
             if not isinstance(rows, list):
-                raise ServerStrange(f"{self.where} answers no list to GET {path}")
+                raise ServerStrange(f"{self.where} returned no list for GET {path}")
             found += rows
             if isinstance(answer, list) or not answer.get("next") or not rows:
                 return found[:limit]
@@ -208,7 +208,7 @@ class Client:
     def _read_table(self, answer: httpx.Response, asked: str) -> Json:
         read = self._read(answer)
         if not isinstance(read, dict):
-            raise ServerStrange(f"{self.where} answers no object to {asked}")
+            raise ServerStrange(f"{self.where} returned no object for {asked}")
         return read
 
     def _json(self, asking: Asking) -> Any:

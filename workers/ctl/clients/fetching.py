@@ -58,7 +58,7 @@ class ServerFetch:
             raise Refused(f"this was cancelled at {self._server.url}; nothing was queued")
         problem = row.get("problem")
         if not isinstance(problem, dict):
-            raise ServerStrange(f"{self._server.url} tells of a fetch that failed without a reason")
+            raise ServerStrange(f"{self._server.url} reported a failed fetch without a reason")
         if int(problem.get("status", 422)) >= 500:
             raise ServerAway(plain_line(problem.get("detail") or "the lab cannot do this now"))
         raise refusal_of(problem)
@@ -66,13 +66,13 @@ class ServerFetch:
     def _path(self, row: Json) -> str:
         path = urlsplit(str(row.get("url", ""))).path
         if not path.startswith("/api/v1/fetches/"):
-            raise ServerStrange(f"{self._server.url} tells of a fetch without an address")
+            raise ServerStrange(f"{self._server.url} reported a fetch without an address")
         return path
 
     def _read(self, path: str) -> Json:
         row = self._server.ask(Asking("GET", path)).json()
         if not isinstance(row, dict):
-            raise ServerStrange(f"{self._server.url} answers no object to GET {path}")
+            raise ServerStrange(f"{self._server.url} returned no object for GET {path}")
         return row
 
 

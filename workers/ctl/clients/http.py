@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Requests to a server: tried again where that cannot do a thing twice, never with the token to another host."""
+"""Requests to a server: retried where that cannot do a thing twice, never with the token to another host."""
 
 import random
 import time
@@ -43,7 +43,7 @@ class Server:
         self.url = url.rstrip("/")
         parts = urlsplit(self.url)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
-            raise SettingsWrong(f'server: "{url}" is no address; write https://lab.example.org')
+            raise SettingsWrong(f'server: "{url}" is not an address; write https://lab.example.org')
         self._say, self._sleep = say, sleep or time.sleep
         self._attempts = 1 if hasty else ATTEMPTS
         headers = {"User-Agent": "labctl", "Accept": "application/json, */*;q=0.5"}
@@ -71,7 +71,7 @@ class Server:
                 continue
             status = answer.status_code
             if status in NOT_TAKEN and not last:
-                self._wait(attempt, answer, "asks for patience" if status == 429 else "is not ready")
+                self._wait(attempt, answer, "limits requests" if status == 429 else "is not ready")
                 continue
             if status in UNKNOWN_END and asking.again and not last:
                 self._wait(attempt, answer, f"answers {status}")
@@ -91,15 +91,15 @@ class Server:
                 auth=asking.basic,
             )
         except httpx.InvalidURL as exc:
-            raise SettingsWrong(f'server: "{self.url}" is no address: {exc}') from exc
+            raise SettingsWrong(f'server: "{self.url}" is not an address: {exc}') from exc
 
     def _good(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
             return answer
         if answer.is_redirect:
             raise ServerStrange(
-                f"{self.url} sends on to {answer.headers.get('location', 'nowhere')}, where your token was not sent; "
-                "if that is your lab, name it: LABCTL_SERVER"
+                f"{self.url} redirects to {answer.headers.get('location', 'nowhere')}; your token was not sent there. "
+                "If that is your lab, set LABCTL_SERVER"
             )
         if answer.status_code in NOT_TAKEN:
             raise ServerAway(
@@ -118,7 +118,7 @@ class Server:
     def _wait(self, attempt: int, answer: httpx.Response | None, why: str) -> None:
         asked = wanted_wait(answer)
         if asked is not None and asked > LONGEST_WAIT_S:
-            raise ServerAway(f"{self.url} {why}: it asks to come back in {asked:.0f} s")
+            raise ServerAway(f"{self.url} {why}: it allows the next request in {asked:.0f} s")
         # Jitter, or all that failed together come back together.
         backoff = FIRST_WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)  # noqa: S311
         seconds = backoff if asked is None else asked + random.uniform(0, 0.5)  # noqa: S311

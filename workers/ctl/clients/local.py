@@ -79,7 +79,7 @@ class LocalClient(Client):
 
     def write_note(self, experiment_id: int, text: str) -> Json:
         """See Client."""
-        raise SpecError("a note has an author: write it on a server, or in the pages")
+        raise SpecError("a note needs an author: write it on a server, or on the pages")
 
 
 def api_here() -> Client:

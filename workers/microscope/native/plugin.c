@@ -187,7 +187,7 @@ static void on_flow(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addre
 		follow(cpu, info, address, place);
 }
 
-/* Registers of devices are no memory. A page's kind is looked up once in a while, which costs more than the rest. */
+/* Registers of devices are not memory. A page's kind is looked up once in a while, which costs more than the rest. */
 static bool is_device(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address)
 {
 	static uint64_t memory_pages[MOST_TRACED][PAGES];

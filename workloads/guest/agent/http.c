@@ -9,7 +9,7 @@
 
 #include "agent.h"
 
-#define TRY_S 10.0		/* without a byte sent or received; the lab holds who waits for half of it */
+#define TRY_S 10.0		/* without a byte sent or received; the lab holds a waiting machine for half of it */
 #define GET_S 120.0		/* for a whole file */
 #define HEAD 4096
 

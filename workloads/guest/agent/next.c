@@ -2,7 +2,7 @@
 /*
  * The next kernel without the firmware (kperflab.then=kexec): once all records are taken, ask the lab under this boot's
  * own token what comes next, until it says what or that nothing will; fetch it, compare its sums, and let this kernel
- * start it. Whoever returns from here switches the machine off, and the lab boots it by power.
+ * start it. A return from here switches the machine off, and the lab boots it by power.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -147,7 +147,7 @@ static int run_step(const struct step *step)
 		die("no process: %s", strerror(errno));
 	if (!child)
 		become(step, out[1], err[1]);
-	setpgid(child, child);	/* whoever comes first: the group exists before we may kill it */
+	setpgid(child, child);	/* in both processes: the group exists before we may kill it */
 	close(out[1]);
 	close(err[1]);
 	watch(step, child, out[0], err[0], &ending);

@@ -3,7 +3,7 @@
  * Times __find_get_block() on chosen blocks of a block device; after the program
  * in the mail "[PATCH] fs/buffer.c: remove per-CPU buffer_head lookup cache".
  *
- * Each read of /proc/kperflab_bh_lookup runs the loops anew and gives a line per block:
+ * Each read of /proc/kperflab_bh_lookup runs the loops again and gives a line per block:
  *   <block> <loops> <found, both loops> <ns, each call timed> <ns, whole loop timed>
  * The first time is the mail's method: two ktime_get() are in every lookup. The
  * second holds the lookup and its __brelse() only.

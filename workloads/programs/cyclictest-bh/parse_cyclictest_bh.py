@@ -59,7 +59,7 @@ def _histogram(report: dict[str, Any]) -> tuple[Counter[int], int, int]:
 
 def _count(value: Any) -> int:
     if type(value) is not int or not 0 <= value < _MOST:
-        raise ValueError("a count of cyclictest's is no whole number from 0 up")
+        raise ValueError("a count of cyclictest's is not a whole number from 0 up")
     return value
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who holds each lock and who waits for it, in the order in which the kernel serves them. */
+/* The holder of each lock and its waiters, in the order in which the kernel serves them. */
 #ifndef KPERFLAB_REPLAY_LOCKS_H
 #define KPERFLAB_REPLAY_LOCKS_H
 
@@ -30,7 +30,7 @@ public:
 	bool acquire(uint64_t address, LockKind kind, const Waiter &waiter);
 	std::vector<Granted> release(uint64_t address, unsigned int cpu);
 	std::vector<Granted> downgrade(uint64_t address, unsigned int cpu);
-	/* Lets a CPU have the lock it waits for, whoever holds it. */
+	/* Lets a CPU have the lock it waits for, regardless of its holder. */
 	Granted force(uint64_t address, unsigned int cpu);
 
 private:
