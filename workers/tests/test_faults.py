@@ -31,7 +31,7 @@ from bench.faults.campaign_file import (
     open_campaign,
 )
 from bench.faults.faults import STRIKES
-from bench.faults.hand import PATIENCE_S, Hand, Loads
+from bench.faults.hand import PATIENCE_S, SIZE, Hand, Loads
 from bench.faults.invariants import told_by_history
 from bench.faults.kinds import KINDS, stages_of
 from bench.faults.lab import Lab, Wishes, fresh_places, wire_of
