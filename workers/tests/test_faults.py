@@ -423,9 +423,11 @@ def test_a_lab_under_faults_loses_nothing_and_records_nothing_twice(tmp_path: Pa
     assert [piece["left"] for piece in campaign["pieces"]] == [[], []]
     assert campaign["sums"]["hit"] >= 3, done.stdout
     assert campaign["sums"]["runs"] >= 10, done.stdout
-    assert [injection["number"] for injection in campaign["injected"]] == list(
-        range(1, len(campaign["injected"]) + 1)
-    )
+    numbers = [injection["number"] for injection in campaign["injected"]]
+    assert numbers == sorted(set(numbers))
+    # What the last piece still had in hand is drawn by the next.
+    assert numbers[-1] <= len(numbers) + SIZE
+    assert all(piece["hand"] == [] for piece in campaign["pieces"])
 
 
 def in_a_piece(written: Path, *options: str) -> subprocess.CompletedProcess[str]:
