@@ -4,6 +4,7 @@
 All run in the same sandbox at the same paths with the same flags, in random order for each edit. The first three must
 make the same vmlinux to the bit. The front leaves gcc's entries for functions out of the debugging information, so its
 vmlinux.boot and modules are compared without the release, which is part of every key, and the build id; System.map as it is.
+Where a release ends as a string of the kernel does, such as "fd", the linker shares it, and one row in some hundreds differs by that.
 ccache is at its best: primed by a build of the base at the very path. CPU is user plus system of everything started, with
 the work outside the sandbox.
 
