@@ -18,9 +18,10 @@ import numpy as np
 import typer
 
 from bench.command import run
-from bench.stats_noise import Floats, Noise, sources
+from bench.stats_noise import Noise, sources
 from bench.stats_null import tables as null_tables
 from bench.stats_rules import ATTEMPTS, RULES, our_stopping, pinpoint_stopping
+from bench.stats_shapes import Floats
 from lab.statistics.block_model import BlockLayout
 from lab.statistics.rank_test import p_values
 from lab.statistics.sequential import ALPHA, LOOKS

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from bench.stats_shapes import SD, Floats, Rng, memory, modes
+
+Draw = Callable[[int, int, Rng], Floats]
+"""Draws logs of boots in order: (trials, boots, generator) -> (trials, boots)."""
 PLACE = Path(__file__).with_name("noise")
-# Standard deviation between boots of the shapes that are made: 2 %.
-SD = 0.02
 STRETCH = 10
 LEAST_BOOTS = 12
 JITTER = 0.1
@@ -26,10 +26,10 @@ JITTER = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """A source: its name, and what draws logs of boots in order, (trials, boots, generator) -> (trials, boots)."""
+    """A source of boots. sd: standard deviation of logs between them."""
 
     name: str
-    draw: Callable[[int, int, np.random.Generator], Floats]
+    draw: Draw
     sd: float
 
 
@@ -49,8 +49,8 @@ def _recorded() -> list[Noise]:
     return found
 
 
-def _stretches(logs: Floats) -> Callable[[int, int, np.random.Generator], Floats]:
-    def draw(trials: int, boots: int, rng: np.random.Generator) -> Floats:
+def _stretches(logs: Floats) -> Draw:
+    def draw(trials: int, boots: int, rng: Rng) -> Floats:
         starts = rng.integers(logs.size, size=(trials, boots))
         new = rng.random((trials, boots)) < 1 / STRETCH
         new[:, 0] = True
@@ -63,41 +63,30 @@ def _stretches(logs: Floats) -> Callable[[int, int, np.random.Generator], Floats
 
 
 def _made() -> list[Noise]:
-    shapes: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
+    shapes: dict[str, Draw] = {
         "normal": lambda trials, boots, rng: rng.normal(size=(trials, boots)),
-        # A fifth of the boots 5 of the others' deviations slower.
-        "bimodal 1:4": lambda trials, boots, rng: _modes(trials, boots, rng, share=0.2, apart=5.0),
-        "bimodal 1:1": lambda trials, boots, rng: _modes(trials, boots, rng, share=0.5, apart=5.0),
-        "autocorrelated": lambda trials, boots, rng: _memory(rng.normal(size=(trials, boots))),
+        "bimodal 1:4": lambda trials, boots, rng: _modes(trials, boots, rng, 0.2),
+        "bimodal 1:1": lambda trials, boots, rng: _modes(trials, boots, rng, 0.5),
+        "autocorrelated": memory,
         "heavy tails": lambda trials, boots, rng: rng.standard_t(3, size=(trials, boots)) / np.sqrt(3),
         "all three": _all_three,
     }
     return [Noise(f"made: {name}", _scaled(shape), SD) for name, shape in shapes.items()]
 
 
-def _scaled(
-    shape: Callable[[int, int, np.random.Generator], Floats],
-) -> Callable[[int, int, np.random.Generator], Floats]:
+def _scaled(shape: Draw) -> Draw:
     return lambda trials, boots, rng: np.asarray(SD * shape(trials, boots, rng), dtype=float)
 
 
-def _modes(trials: int, boots: int, rng: np.random.Generator, *, share: float, apart: float) -> Floats:
-    drawn = rng.normal(size=(trials, boots)) + apart * (rng.random((trials, boots)) < share)
-    return np.asarray(drawn / np.sqrt(1 + apart**2 * share * (1 - share)), dtype=float)
+def _modes(trials: int, boots: int, rng: Rng, share: float) -> Floats:
+    """Two modes that together vary as much as a normal."""
+    return np.asarray(modes(trials, boots, rng, share) / np.sqrt(1 + 25 * share * (1 - share)))
 
 
-def _memory(fresh: Floats, keeps: float = 0.8) -> Floats:
-    """AR(1): each boot keeps four fifths of what the one before was off by."""
-    walk = fresh.copy()
-    for boot in range(1, fresh.shape[1]):
-        walk[:, boot] = keeps * walk[:, boot - 1] + np.sqrt(1 - keeps**2) * fresh[:, boot]
-    return walk
-
-
-def _all_three(trials: int, boots: int, rng: np.random.Generator) -> Floats:
+def _all_three(trials: int, boots: int, rng: Rng) -> Floats:
     parts = (
-        _memory(rng.normal(size=(trials, boots))),
-        _modes(trials, boots, rng, share=0.2, apart=5.0),
+        memory(trials, boots, rng),
+        _modes(trials, boots, rng, 0.2),
         rng.standard_t(3, size=(trials, boots)) / np.sqrt(3),
     )
     return np.asarray(sum(parts) / np.sqrt(3), dtype=float)

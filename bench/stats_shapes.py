@@ -61,14 +61,16 @@ def of_candidate(other: Callable[[Floats, Rng], Floats]) -> Callable[[int, int, 
     return draw
 
 
-def _memory(trials: int, boots: int, rng: Rng, keeps: float = 0.8) -> Floats:
+def memory(trials: int, boots: int, rng: Rng, keeps: float = 0.8) -> Floats:
+    """AR(1): each boot keeps four fifths of what the one before was off by."""
     walk = rng.normal(size=(trials, boots))
     for boot in range(1, boots):
         walk[:, boot] = keeps * walk[:, boot - 1] + np.sqrt(1 - keeps**2) * walk[:, boot]
     return walk
 
 
-def _modes(trials: int, boots: int, rng: Rng, share: float) -> Floats:
+def modes(trials: int, boots: int, rng: Rng, share: float) -> Floats:
+    """A share of the boots is 5 of the others' deviations slower."""
     return np.asarray(rng.normal(size=(trials, boots)) + 5.0 * (rng.random((trials, boots)) < share))
 
 
@@ -117,10 +119,10 @@ SHAPES: tuple[Shape, ...] = (
     Shape("heavy tails (t, 3)", in_time(lambda trials, boots, rng: rng.standard_t(3, size=(trials, boots)))),
     Shape("1 in 10 Cauchy", in_time(_contaminated)),
     Shape("lognormal", in_time(lambda trials, boots, rng: np.exp(rng.normal(size=(trials, boots))))),
-    Shape("bimodal 1:4", in_time(lambda trials, boots, rng: _modes(trials, boots, rng, 0.2))),
-    Shape("bimodal 1:1", in_time(lambda trials, boots, rng: _modes(trials, boots, rng, 0.5))),
+    Shape("bimodal 1:4", in_time(lambda trials, boots, rng: modes(trials, boots, rng, 0.2))),
+    Shape("bimodal 1:1", in_time(lambda trials, boots, rng: modes(trials, boots, rng, 0.5))),
     Shape("drift", in_time(_drift)),
-    Shape("AR(1), 0.8", in_time(_memory)),
+    Shape("AR(1), 0.8", in_time(memory)),
     Shape("every third boot slow", in_time(_every_third)),
     Shape(
         "1 in 10 an outlier",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The drivers of this machine, by the names that targets use."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -20,23 +20,16 @@ MAKERS: Mapping[str, Callable[[Path], Driver]] = {
 }
 
 
-class Drivers(Mapping[str, Driver]):
-    """Drivers made when first asked for: a machine that only builds needs no libvirt."""
+class Drivers(dict[str, Driver]):
+    """Drivers by name, made when first asked for: a machine that only builds needs no libvirt."""
 
     def __init__(self, home: Path) -> None:
+        super().__init__()
         self._home = home
-        self._made: dict[str, Driver] = {}
 
-    def __getitem__(self, name: str) -> Driver:
-        if name not in self._made:
-            self._made[name] = MAKERS[name](self._home)
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(MAKERS)
-
-    def __len__(self) -> int:
-        return len(MAKERS)
+    def __missing__(self, name: str) -> Driver:
+        self[name] = MAKERS[name](self._home)
+        return self[name]
 
 
 @cache

@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several posts of one host under one command: a process each, started again when it ends, stopped together."""
 
-import ctypes
 import logging
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from time import monotonic, sleep
 
 from lab.environment import for_own_processes
 
 log = logging.getLogger(__name__)
 
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
 _POLL_S = 0.2
 # A process that ends at once is not started again and again without a pause.
 AGAIN_S = 3.0
@@ -44,17 +39,10 @@ def run_crew(posts: Sequence[Sequence[str]], member: Sequence[str] = MEMBER) -> 
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, preexec_fn=partial(_die_with, os.getpid()), env=for_own_processes())
-
-
-def _die_with(parent: int) -> None:
-    """The kernel tells the child when we are gone, however that came about."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    # Nobody tells it what happened before.
-    if os.getppid() != parent:
-        os._exit(1)
-    # We forward signals to our children; the terminal does not.
-    os.setpgid(0, 0)
+    """Start a process that the kernel ends when we are gone, in a group of its own: we forward signals, the terminal does not."""
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig", "TERM", "--", *command], env=for_own_processes(), process_group=0
+    )
 
 
 def _stop(crew: Sequence[subprocess.Popen[bytes]]) -> None:

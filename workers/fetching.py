@@ -36,7 +36,8 @@ LOOK_S = 0.5
 # How often the lease is renewed, dead fetches are put back, and old results removed.
 RENEW_S, RETURN_S, FORGET_S = 5.0, 5.0, 3600.0
 FAULT_S = 5.0
-CHILD = (sys.executable, "-m", "workers.fetch_child")
+# It goes with us, however we end.
+CHILD = ("setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "workers.fetch_child")
 # Work that uses the processor, as git does on what it received, is no silence.
 BUSY_CPU_S = 0.5
 

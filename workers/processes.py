@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_PROC = Path("/proc")
-_TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+from kernels.processes.stats import family_of
+
 _WAIT_S = 10.0
 # A process that starts others as fast as they are killed is stopped itself, so that a few rounds find all.
 _ROUNDS = 5
@@ -25,21 +25,13 @@ class Usage:
     memory: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    pid: int
-    parent: int
-    cpu_s: float
-    memory: int
-
-
 def usage_of(pid: int) -> Usage:
     """Measure a process and its descendants; those that end meanwhile count nothing."""
-    family = _family(pid)
+    family = family_of(pid)
     return Usage(
-        received=sum(_written(one.pid) for one in family),
-        cpu_s=sum(one.cpu_s for one in family),
-        memory=sum(one.memory for one in family),
+        received=sum(_written(process.pid) for process in family),
+        cpu_s=sum(process.cpu_s for process in family),
+        memory=sum(process.memory for process in family),
     )
 
 
@@ -50,7 +42,7 @@ def end_all(process: subprocess.Popen[bytes]) -> None:
     """
     stopped: set[int] = set()
     for _ in range(_ROUNDS):
-        family = {one.pid for one in _family(process.pid)}
+        family = {member.pid for member in family_of(process.pid)}
         if family <= stopped:
             break
         for pid in family - stopped:
@@ -69,34 +61,11 @@ def _send(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _family(pid: int) -> list[_Process]:
-    """A process and its descendants, as /proc has them now."""
-    children: dict[int, list[_Process]] = {}
-    every = [found for name in _PROC.iterdir() if name.name.isdecimal() and (found := _read(int(name.name)))]
-    for one in every:
-        children.setdefault(one.parent, []).append(one)
-    family = [one for one in every if one.pid == pid]
-    for one in family:
-        family += children.get(one.pid, [])
-    return family
-
-
-def _read(pid: int) -> _Process | None:
-    try:
-        text = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return None
-    # The second field is the program's name in brackets and may hold blanks.
-    fields = text.rpartition(")")[2].split()
-    cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
-    return _Process(pid, int(fields[1]), cpu_s, int(fields[21]) * _PAGE)
-
-
 def _written(pid: int) -> int:
     """The sizes of the regular files that a process has open to write: what git receives is one pack."""
     total = 0
     with suppress(OSError):
-        for file in (_PROC / str(pid) / "fd").iterdir():
+        for file in Path(f"/proc/{pid}/fd").iterdir():
             total += _size_written(file)
     return total
 

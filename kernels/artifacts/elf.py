@@ -29,7 +29,7 @@ from kernels.artifacts.elf_sections import (
     Section,
     sections,
 )
-from kernels.artifacts.elf_segments import LONGEST_ID, NOTE_BUILD_ID, undescribed, without_build_id
+from kernels.artifacts.elf_segments import build_ids, undescribed, without_build_id
 from kernels.errors import ArtifactCorrupt
 
 # struct bug_entry of x86 with relative pointers: two s32, then u16 line, u16 flags.
@@ -38,7 +38,6 @@ _BUG_ENTRY, _BUG_LINE = 12, 8
 _UNLOADED = re.compile(r"(\.rela)?\.(debug_|comment|note)")
 _BANNER = re.compile(rb"Linux version (\S{1,128}) \(")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_NOTE = struct.Struct("<III")
 _KALLSYMS = re.compile(
     rb"\0kallsyms_(offsets|relative_base|num_syms|names|markers|token_table|token_index|seqs_of_names)(?=\0)"
 )
@@ -96,15 +95,7 @@ def read_build_id(vmlinux: Readable) -> str:
 
 def build_id_in(notes: bytes) -> str:
     """The build id in hex among ELF notes, such as /sys/kernel/notes holds them; "" if there is none."""
-    at = 0
-    # Each note: sizes of name and description, type; then both, each padded to 4 bytes.
-    while at + _NOTE.size <= len(notes):
-        name, described, kind = _NOTE.unpack_from(notes, at)
-        begin = at + _NOTE.size + (name + 3) // 4 * 4
-        if kind == NOTE_BUILD_ID and name == 4 and notes[begin - 4 : begin] == b"GNU\0":
-            return notes[begin : begin + min(described, LONGEST_ID)].hex()
-        at = begin + (described + 3) // 4 * 4
-    return ""
+    return next((notes[place].hex() for place in build_ids(notes)), "")
 
 
 def _sections(file: Readable, wanted: Callable[[Section], bool]) -> Iterator[tuple[str, int, bytes]]:

@@ -17,7 +17,7 @@ from kernels.errors import ArtifactCorrupt
 
 MOST_SECTIONS = 1 << 16
 _LONGEST_NAME = 256
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _TYPE_AT, _RELOCATABLE = 16, 1
 _IDENT = b"\x7fELF\x02\x01"
@@ -66,7 +66,7 @@ def sections(file: Readable) -> Iterator[Section]:
 def _sections(data: memoryview, name: str) -> Iterator[Section]:
     if bytes(data[: len(_IDENT)]) != _IDENT:
         raise ArtifactCorrupt(f"{name} is not a readable ELF file: it has no 64-bit ELF header")
-    _, _, _, _, _, _, at, _, _, _, _, entry, count, names_in = _HEADER.unpack_from(data)
+    _, _, _, _, _, _, at, _, _, _, _, entry, count, names_in = HEADER.unpack_from(data)
     if not at:
         return
     if at > len(data):

@@ -12,18 +12,18 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernels.artifacts.elf_sections import ALLOCATED, NOBITS, Readable, sections
+from kernels.artifacts.elf_sections import ALLOCATED, HEADER, NOBITS, Readable, sections
 from kernels.errors import ArtifactCorrupt
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_NOTE = struct.Struct("<III")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _LOAD = 1
 _MOST_SEGMENTS = 64
 # The file's own head, where a segment begins with it, tells where the sections are: those may differ.
-_HEAD_BYTES = _HEADER.size
-NOTE_BUILD_ID = 3
+_HEAD_BYTES = HEADER.size
+_BUILD_ID = 3
 # A SHA-256; linkers write a SHA-1.
-LONGEST_ID = 32
+_LONGEST_ID = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def segments(file: Readable) -> tuple[int, list[Segment]]:
     """Return the entry point and the loaded segments of an ELF file. Raises ArtifactCorrupt."""
     try:
         data = memoryview(file.read_bytes())
-        _, _, _, _, entry, at, _, _, _, size, count, *_ = _HEADER.unpack_from(data)
+        _, _, _, _, entry, at, _, _, _, size, count, *_ = HEADER.unpack_from(data)
         if count > _MOST_SEGMENTS or (count and size != _SEGMENT.size):
             raise ArtifactCorrupt(f"{file.name} has {count} program headers of {size} bytes; no kernel has")
         headers = [_SEGMENT.unpack_from(data, at + number * size) for number in range(count)]
@@ -95,13 +95,21 @@ def loaded_hash(file: Readable) -> str:
     return digest.hexdigest()
 
 
+def build_ids(notes: bytes) -> Iterator[slice]:
+    """Yield where the build ids in ELF notes are, such as /sys/kernel/notes holds them."""
+    at = 0
+    # Each note: sizes of name and description, type; then both, each padded to 4 bytes.
+    while at + _NOTE.size <= len(notes):
+        name, described, kind = _NOTE.unpack_from(notes, at)
+        begin = at + _NOTE.size + (name + 3) // 4 * 4
+        if kind == _BUILD_ID and notes[at + _NOTE.size : begin] == b"GNU\0" and described <= _LONGEST_ID:
+            yield slice(begin, begin + described)
+        at = begin + (described + 3) // 4 * 4
+
+
 def without_build_id(notes: bytes) -> bytes:
     """Return the notes of a kernel with the linker's build id blanked: entry points and all else in notes count."""
-    kept, at = bytearray(notes), 0
-    while at + 12 <= len(notes):
-        name, described, kind = struct.unpack_from("<III", notes, at)
-        begin = at + 12 + (name + 3) // 4 * 4
-        if kind == NOTE_BUILD_ID and notes[at + 12 : begin] == b"GNU\0" and described <= LONGEST_ID:
-            kept[begin : begin + described] = bytes(min(described, max(0, len(notes) - begin)))
-        at = begin + (described + 3) // 4 * 4
+    kept = bytearray(notes)
+    for place in build_ids(notes):
+        kept[place] = bytes(len(kept[place]))
     return bytes(kept)

@@ -19,24 +19,14 @@ from kernels.errors import KernelsError
 _HEADER = struct.Struct("<HBBIIIII")
 _MAGIC, _VERSION = 0xEB9F, 1
 _TYPE, _MEMBER = struct.Struct("<III"), struct.Struct("<III")
-(_INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _TYPEDEF, _FLOAT, _VAR, _ENUM64) = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    16,
-    14,
-    19,
-)
+_INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _TYPEDEF = 1, 2, 3, 4, 5, 6, 8
+_VAR, _FLOAT, _ENUM64 = 14, 16, 19
 # typedef, volatile, const, restrict, type tag: another type under a name or with a qualifier.
 _ALIASES = frozenset({_TYPEDEF, 9, 10, 11, 18})
 # Bytes behind a type's first twelve: so many, and so many for each of its members.
 _MORE = {_INT: 4, _ARRAY: 12, _VAR: 4, 17: 4}
 _EACH = {_STRUCT: 12, _UNION: 12, _ENUM: 8, 13: 8, 15: 12, _ENUM64: 12}
-_LAST_KIND = 19
+_LAST_KIND = _ENUM64
 _MOST_TYPES, _MOST_FIELDS, _DEEPEST, _LARGEST = 500_000, 2000, 16, 1 << 20
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{0,99}\0")
 _POINTER = 8

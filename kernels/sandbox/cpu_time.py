@@ -9,19 +9,15 @@ to run while others have the CPU.
 The control group counts the time. Without one it is summed over the living processes and the children that they have waited for.
 """
 
-import contextlib
 import os
 import time
-from pathlib import Path
 
+from kernels.processes.stats import family_of, read_process
 from kernels.sandbox.memory import MemoryGroup
 
 _EVERY_S = 1.0
 # A shorter wait for a CPU happens on any host, and no deadline of the lab is near it.
 _LEAST_S = 10.0
-_TICKS = os.sysconf("SC_CLK_TCK")
-# Fields of /proc/PID/stat after the command's name: state, parent, and the four times.
-_STATE, _PARENT, _TIMES = 0, 1, slice(11, 15)
 
 
 class CpuUse:
@@ -39,13 +35,13 @@ class CpuUse:
         now = time.monotonic()
         if now - self._looked < every:
             return
-        stats = self._stats()
-        ready = sum(fields[_STATE] == "R" for fields in stats)
+        members = self._group.members()
+        found = [read_process(pid) for pid in members] if members else family_of(self._pid)
+        processes = [process for process in found if process]
+        ready = sum(process.state == "R" for process in processes)
         self.ready_seconds += min(ready, self._cores) * (now - self._looked)
         self._looked = now
-        self._summed = max(
-            self._summed, sum(int(tick) for fields in stats for tick in fields[_TIMES]) / _TICKS
-        )
+        self._summed = max(self._summed, sum(process.cpu_s + process.waited_s for process in processes))
 
     @property
     def seconds(self) -> float:
@@ -59,30 +55,3 @@ class CpuUse:
         if self.ready_seconds < _LEAST_S:
             return False
         return self.ready_seconds > wall / 2 and self.seconds < self.ready_seconds / 2
-
-    def _stats(self) -> list[list[str]]:
-        members = self._group.members()
-        if members:
-            return [fields for pid in members if (fields := _stat(pid))]
-        return _below(self._pid)
-
-
-def _stat(pid: int | str) -> list[str]:
-    """Return the fields of a process after its name, none if it is gone."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(") ")[2].split()
-    return []
-
-
-def _below(top: int) -> list[list[str]]:
-    """Return the fields of all processes that a process started, directly or not."""
-    stats = {
-        int(path.name): fields
-        for path in Path("/proc").iterdir()
-        if path.name.isdecimal() and (fields := _stat(path.name))
-    }
-    inside, grown = {top}, True
-    while grown:
-        more = {pid for pid, fields in stats.items() if int(fields[_PARENT]) in inside} - inside
-        inside, grown = inside | more, bool(more)
-    return [stats[pid] for pid in inside if pid in stats]

@@ -30,8 +30,8 @@ from kernels.errors import ReaderUnavailable, ReadingStopped
 
 _TOP = Path(__file__).resolve().parents[2]
 REQUEST_BYTES = 64 << 10
-TRAILER = struct.Struct("<4sidq")
-"""After the answer: a mark, the wait status of the reader, its CPU seconds, its greatest memory in KiB."""
+TRAILER = struct.Struct("<4sid")
+"""After the answer: a mark, the wait status of the reader, its CPU seconds."""
 MARK = b"KPAR"
 LENGTH = struct.Struct("<Q")
 # A reader that waits for the CPUs of a busy host has done nothing wrong: it gets so many times its CPU seconds. One that
@@ -54,12 +54,10 @@ class ReaderLimits:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswer:
-    """A reader's unchecked answer and its cost: CPU seconds, and peak memory in KiB."""
+    """A reader's unchecked answer."""
 
     value: Any
     blobs: tuple[bytes, ...]
-    cpu_seconds: float = 0.0
-    peak_kib: int = 0
 
 
 def read_apart(
@@ -82,7 +80,7 @@ def read_apart(
         data = _read_all(pipe, limits)
     if len(data) < TRAILER.size:
         raise ReaderUnavailable(f"the process that reads {what} ended without an answer")
-    mark, status, cpu, peak = TRAILER.unpack(data[-TRAILER.size :])
+    mark, status, cpu = TRAILER.unpack(data[-TRAILER.size :])
     if mark != MARK or len(data) > limits.answer + TRAILER.size:
         raise ReadingStopped(f"reading {what} gave more than {limits.answer >> 20} MiB")
     if status:
@@ -90,7 +88,7 @@ def read_apart(
     value, blobs = _parsed(memoryview(data)[: -TRAILER.size], what)
     if "stopped" in value:
         raise _refused(value["stopped"], what, limits)
-    return ReaderAnswer(value.get("answer"), blobs, cpu, peak)
+    return ReaderAnswer(value.get("answer"), blobs)
 
 
 @contextlib.contextmanager

@@ -128,7 +128,7 @@ def _attend(files: list[int], request: dict[str, Any], prepare: Callable[..., An
             os._exit(0)
     _, status, usage = os.wait4(reader, 0)
     with contextlib.suppress(OSError):
-        _write(answer, TRAILER.pack(MARK, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+        _write(answer, TRAILER.pack(MARK, status, usage.ru_utime + usage.ru_stime))
 
 
 def _result(files: list[int], request: dict[str, Any], prepare: Callable[..., Any]) -> Result:

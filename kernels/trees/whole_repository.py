@@ -1,37 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Create a repository whole or not at all, by one process at a time."""
 
-import fcntl
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from kernels.errors import LockBusy
+from kernels.files.scratch import locked as hold_lock
 
 LOCK_DEADLINE_S = 1800.0
 REMOVE_DEADLINE_S = 5.0
 
 
-@contextmanager
-def locked(name: str, root: Path) -> Iterator[None]:
-    """Be the only process that imports this tree. The kernel drops the lock of a process that dies."""
-    root.mkdir(parents=True, exist_ok=True)
-    ends = time.monotonic() + LOCK_DEADLINE_S
-    with (root / f".{name}.lock").open("w") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as exc:
-                if time.monotonic() > ends:
-                    raise LockBusy(
-                        f"another process has been importing {name} for {LOCK_DEADLINE_S:g} s: end it, then try again"
-                    ) from exc
-                time.sleep(0.2)
-        yield
+def locked(name: str, root: Path) -> AbstractContextManager[None]:
+    """Be the only process that imports this tree, as long as the context lasts. Raises LockBusy when it is entered."""
+    return hold_lock(root / f".{name}.lock", seconds=LOCK_DEADLINE_S)
 
 
 @contextmanager

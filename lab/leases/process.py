@@ -3,7 +3,8 @@
 
 import os
 import socket
-from pathlib import Path
+
+from kernels.processes.stats import read_process
 
 
 def worker_identity() -> str:
@@ -24,10 +25,5 @@ def is_alive(identity: str) -> bool:
 
 def _started(pid: int) -> str:
     """The process's start in clock ticks since boot, nothing when there is no such process."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    # The second field is the program's name in brackets and may hold blanks; state and more follow.
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] in "ZX" else fields[19]
+    process = read_process(pid)
+    return str(process.started) if process and process.state not in "ZX" else ""

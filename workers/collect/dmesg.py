@@ -157,10 +157,12 @@ def _report(text: bytes, line: int, at: int, literal: bytes, joined: bool) -> _H
     for words in readings:
         for form in FORMS[literal]:
             match = form.pattern.match(words, skip)
-            if match and (form.place == "anywhere" or _begins(text, before, at, form)):
+            if match and (form.place in ("anywhere", "whole") or _begins(text, before, at, form)):
                 end = max(match.end(), len(physical))
-                begin = start if form.whole else at
-                return _Hit(line, begin, RANKS[literal], form, words[0 if form.whole else skip : end])
+                whole = form.place == "whole"
+                return _Hit(
+                    line, start if whole else at, RANKS[literal], form, words[0 if whole else skip : end]
+                )
     return None
 
 

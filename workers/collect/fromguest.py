@@ -83,12 +83,10 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class FromGuest:
-    """A guest's results. cpu_seconds, peak_kib: what it cost to read."""
+    """A guest's results."""
 
     readings: Readings
     collected: Collected
-    cpu_seconds: float
-    peak_kib: int
 
 
 class _Strict(BaseModel):
@@ -183,12 +181,7 @@ def read_guest(sent: Sent, artifact: Artifact, home: Path) -> FromGuest:
         readings = replace(readings, iterations=())
     else:
         collected = _collected(checked.profiled, answer, hashes)
-    return FromGuest(
-        readings,
-        collected,
-        answer.cpu_seconds,
-        answer.peak_kib,
-    )
+    return FromGuest(readings, collected)
 
 
 def _kept(directory: Path, home: Path) -> dict[Kind, str]:

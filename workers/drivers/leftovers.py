@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.processes.stats import read_process
+
 Alive = Callable[[int, int], bool]
 """Whether the process of this pid and start time still runs."""
 
@@ -86,21 +88,11 @@ class Traces:
 
 
 def process_started(pid: int) -> int:
-    """Return when a process began, in clock ticks since boot: field 22 of /proc/<pid>/stat.
-
-    Raises ProcessLookupError if there is none.
-    """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        raise ProcessLookupError(pid) from None
-    # The second field is the program's name and may hold blanks and brackets itself.
-    return int(text.rpartition(")")[2].split()[19])
+    """Return when a process began, in clock ticks since boot; 0 if there is none."""
+    process = read_process(pid)
+    return process.started if process else 0
 
 
 def process_alive(pid: int, started: int) -> bool:
     """Return whether this very process runs, and not a later one of the same number."""
-    try:
-        return process_started(pid) == started
-    except ProcessLookupError:
-        return False
+    return process_started(pid) == started

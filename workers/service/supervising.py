@@ -14,6 +14,7 @@ from xmlrpc.client import Fault, ServerProxy
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
+from kernels.processes.stats import read_process
 from workers.errors import ServiceDown, ServiceFailed
 from workers.service.place import ROOT, ServicePlace
 
@@ -107,7 +108,7 @@ class Supervisor:
         pid = int(self._ask("getPID"))
         self._ask("shutdown")
         end = monotonic() + STOP_S
-        while Path(f"/proc/{pid}").exists() and not _is_zombie(pid):
+        while (process := read_process(pid)) and process.state != "Z":
             if monotonic() > end:
                 raise ServiceFailed(f"supervisord (process {pid}) does not end; see {self._place.logs}")
             sleep(0.1)
@@ -157,10 +158,3 @@ def environment(place: ServicePlace) -> Mapping[str, str]:
         "PYTHONUNBUFFERED": "1",
     }
     return kept | mine
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
