@@ -5,7 +5,6 @@ STORY names one of docs/stories/, or all; CLOCK=wall takes those of docs/stories
 command continues where it stopped; run again, it builds nothing and measures again.
 """
 
-import sys
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -21,11 +20,13 @@ from workers import local
 from workers.ctl import progressbar, servectl, terminal, watchctl
 from workers.ctl.clients.choose import local_client
 from workers.ctl.options import EXIT_LAB
+from workers.ctl.program import run_program
 from workers.serve import serve as serve_pages
 
 CLOCKS = ("contention", "wall")
 STORIES = Path(__file__).parents[1] / "docs" / "stories"
 out = Console(highlight=False)
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def stories(name: str, clock: str = CLOCKS[0]) -> list[Path]:
@@ -59,6 +60,7 @@ def replay(description: Path) -> tuple[int, int]:
     return experiment_id, watchctl.code(experiment)
 
 
+@cli.command()
 def demo(
     story: Annotated[str, typer.Option(help="kernfs, inode, buffer, factorial or all")] = "kernfs",
     clock: Annotated[str, typer.Option(help=" or ".join(CLOCKS))] = CLOCKS[0],
@@ -88,16 +90,7 @@ def demo(
 
 def main() -> None:
     """Run the demo; an expected error is one line, its detail below."""
-    try:
-        typer.run(demo)
-    except KeyboardInterrupt:
-        sys.exit("\nstopped; the same command continues from here")
-    except Exception as exc:
-        if getattr(exc, "blame", None) is None:
-            raise
-        out.print(Text(f"demo: {exc}", style="red"))
-        out.print(Text(getattr(exc, "detail", ""), style="dim"))
-        sys.exit(3)
+    run_program(cli, "demo")
 
 
 if __name__ == "__main__":

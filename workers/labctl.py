@@ -5,18 +5,13 @@ A command's module is imported when the command is called: `--help`, completion 
 need neither Django nor libvirt.
 """
 
-import sys
-from collections.abc import Callable
 from typing import Any
-
-import typer
-from rich.text import Text
 
 from workers.ctl.lazy_commands import LateGroup, late_group
 from workers.ctl.options import EXIT_LAB as EXIT_LAB
 from workers.ctl.options import EXIT_OK as EXIT_OK
 from workers.ctl.options import EXIT_USAGE as EXIT_USAGE
-from workers.ctl.options import err
+from workers.ctl.program import run_program
 
 # One line a paragraph: the terminal folds them.
 EPILOG = """
@@ -116,46 +111,7 @@ cli = late_group(
 
 def main() -> None:
     """Run the command line; an expected error is one line, its detail below."""
-    try:
-        # Not standalone: typer would exit with 2 for a wrong call, which means "cannot tell" here.
-        sys.exit(cli(standalone_mode=False) or EXIT_OK)
-    except (KeyboardInterrupt, typer.Abort):
-        err.print("\nstopped; the same command continues from here")
-        sys.exit(EXIT_LAB)
-    except BrokenPipeError:
-        # The reader of the output, such as head, has closed the pipe. Python would complain again at exit.
-        sys.stdout = None
-        sys.exit(EXIT_OK)
-    except Exception as exc:
-        sys.exit(_explain(exc))
-
-
-def _explain(exc: Exception) -> int:
-    """Print an error somebody expected; returns the exit code. Raises any other again."""
-    # Typer keeps its click to itself: what a wrong call raises is known by how it formats itself.
-    format_message: Callable[[], str] | None = getattr(exc, "format_message", None)
-    blame = getattr(exc, "blame", None)
-    if (away := _database_away(exc)) and format_message is None:
-        err.print(Text(f"labctl: {away}", style="red"), soft_wrap=True)
-        return EXIT_LAB
-    if format_message is None and blame is None:
-        raise exc
-    lines: Callable[[], list[str]] | None = getattr(exc, "lines", None)
-    said = format_message().removeprefix("Invalid value: ") if format_message else str(exc)
-    for line in lines() if lines else [said]:
-        err.print(Text(f"labctl: {line}", style="red"), soft_wrap=True)
-    if detail := getattr(exc, "detail", ""):
-        err.print(Text(detail, style="dim"))
-    return EXIT_LAB if blame in {"lab", "kernel"} else EXIT_USAGE
-
-
-def _database_away(exc: Exception) -> str:
-    """A line for a database that does not answer; "" for any other error. Django is not imported for this."""
-    kind = type(exc)
-    if (kind.__module__, kind.__name__) != ("django.db.utils", "OperationalError"):
-        return ""
-    reason = (str(exc).strip().splitlines() or ["it says nothing"])[0]
-    return f"the lab's database does not answer ({reason[:300]}); where it is this machine's service: make status, make up"
+    run_program(cli, "labctl")
 
 
 if __name__ == "__main__":

@@ -59,8 +59,7 @@ def write_form(data: ComparisonData, form: str) -> None:
 
 def _show_exact(client: Client, experiment_id: int) -> None:
     """Print where the instructions of each change went, if boots were profiled exactly."""
-    from workers.ctl.exact_tables import show_exact
-    from workers.ctl.profile_tables import as_attributes
+    from workers.ctl.profile_tables import as_attributes, show_exact
 
     cases = [case["profile"] for case in client.profile(experiment_id, [], "exact")]
     changes = [change for case in cases for change in case["changes"]]

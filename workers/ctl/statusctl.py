@@ -2,6 +2,7 @@
 """`labctl lab status`: the lab on one screen."""
 
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 import typer
@@ -15,8 +16,8 @@ from lab.operations.lab_faults import corrupt_artifacts_ever, lab_faults, late_a
 from lab.operations.last_hour import deliveries_waiting, experiments_by_state
 from lab.operations.readiness import checked_now
 from lab.profiles.exports.data import as_data
-from lab.runs.open_claims import open_claims
-from lab.runs.queue_list import queue_lines
+from lab.runs.open_claims import ClaimLine, open_claims
+from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.workers import ReportedWorker, reported_workers
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.local import api_here
@@ -49,11 +50,11 @@ def show(form: Format = TABLE) -> None:
     out.print(f"disk: {room.free / _GIB:.1f} of {room.total / _GIB:.1f} GiB free")
     seen = reported_workers()
     fleet = fleet_state(seen)
-    told = ", ".join(f"{number} {state}" for state, number in fleet.states.items())
-    out.print(f"targets: {len(fleet.targets)}{f': {told}' if told else ''}")
-    for table in (_groups(fleet), _queues(seen), _targets(fleet), _claims(), _workers(seen)):
-        if table.row_count:
-            out.print(table)
+    states = _counts(fleet.states)
+    out.print(f"targets: {len(fleet.targets)}{f': {states}' if states else ''}")
+    for title, heads, rows in _lists(fleet, seen):
+        if rows:
+            _print_list(title, heads, rows)
     faults, late = lab_faults(), late_answers()
     out.print(
         f"faults of the lab in a week: {len(faults)}{'+' if len(faults) >= 20 else ''}; late answers: {len(late)};"
@@ -83,87 +84,77 @@ def _document() -> Json:
     }
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column)
-    return table
+def _print_list(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print as many rows as a screen holds, each cell as text, whatever it looks like."""
+    whole = title if len(rows) <= _ROWS else f"{title}, {_ROWS} of {len(rows)}"
+    table = Table(*heads, title=whole, title_justify="left", box=None, pad_edge=False)
+    for row in rows[:_ROWS]:
+        table.add_row(*(Text(plain_line(cell)) for cell in row))
+    out.print(table)
 
 
-def _add(table: Table, *cells: str) -> None:
-    """A row of what is text, whatever it looks like."""
-    table.add_row(*map(Text, cells))
-
-
-def _queues(seen: tuple[ReportedWorker, ...]) -> Table:
-    table = _table("Queues", "queue", "waiting", "running", "oldest", "workers")
-    ordered = sorted(
-        queue_lines(seen), key=lambda one: (not one.forsaken, one.name.startswith("target."), one.name)
+def _lists(
+    fleet: FleetState, seen: tuple[ReportedWorker, ...]
+) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[object]]]]:
+    """Yield title, heads and rows of each list; in each, what needs a person comes first."""
+    groups = [
+        (group.group or "(none)", group.targets, _counts(group.states), group.waiting, group.finished)
+        for group in fleet.groups
+    ]
+    yield "Groups", ("group", "targets", "states", "waiting", "boots in 24 h"), groups if groups[1:] else ()
+    queues = sorted(
+        queue_lines(seen),
+        key=lambda queue: (not queue.forsaken, queue.name.startswith("target."), queue.name),
     )
-    for queue_line in ordered[:_ROWS]:
-        takers = str(len(queue_line.workers)) + (
-            f" (+{len(queue_line.paused)} idle)" if queue_line.paused else ""
-        )
-        oldest = f"{queue_line.oldest_s:.0f} s" if queue_line.oldest_s else ""
-        _add(
-            table,
-            plain_line(queue_line.name),
-            str(queue_line.waiting),
-            str(queue_line.running),
-            oldest,
-            "NOBODY" if queue_line.forsaken else takers,
-        )
-    return table
+    yield (
+        "Queues",
+        ("queue", "waiting", "running", "oldest", "workers"),
+        [(queue.name, queue.waiting, queue.running, _oldest(queue), _takers(queue)) for queue in queues],
+    )
+    yield (
+        "Targets",
+        ("target", "state", "boots in 24 h", "waiting", "why"),
+        [
+            (health.row.name, target.state, health.finished, health.waiting, "; ".join(health.complaints))
+            for target in fleet.targets
+            for health in [target.health]
+        ],
+    )
+    claims = sorted(open_claims(), key=lambda claim: claim.left_s)
+    yield (
+        "Claims",
+        ("work", "worker", "lease"),
+        [(f"{claim.kind} {claim.id}", claim.claimed_by, _lease(claim)) for claim in claims],
+    )
+    workers = sorted(seen, key=lambda worker: (not worker.gone, not worker.idle_reason, worker.name))
+    yield (
+        "Workers",
+        ("worker", "state", "last report", "queues"),
+        [
+            (worker.name, _worker_state(worker), f"{worker.silent_s:.0f} s ago", ", ".join(worker.queues))
+            for worker in workers
+        ],
+    )
 
 
-def _groups(fleet: FleetState) -> Table:
-    """Return a row a group, where there is more than one."""
-    table = _table("Groups", "group", "targets", "states", "waiting", "boots in 24 h")
-    for one in fleet.groups if len(fleet.groups) > 1 else ():
-        states = ", ".join(f"{number} {state}" for state, number in one.states.items())
-        name = plain_line(one.group) or "(none)"
-        _add(table, name, str(one.targets), states, str(one.waiting), str(one.finished))
-    return table
+def _counts(states: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {state}" for state, number in states.items())
 
 
-def _targets(fleet: FleetState) -> Table:
-    """Return what needs a person first, so many that a screen holds them."""
-    title = "Targets" if len(fleet.targets) <= _ROWS else f"Targets, {_ROWS} of {len(fleet.targets)}"
-    table = _table(title, "target", "state", "boots in 24 h", "waiting", "why")
-    for row in fleet.targets[:_ROWS]:
-        _add(
-            table,
-            plain_line(row.health.row.name),
-            row.state,
-            str(row.health.finished),
-            str(row.health.waiting),
-            plain_line("; ".join(row.health.complaints)),
-        )
-    return table
+def _oldest(queue: QueueLine) -> str:
+    return f"{queue.oldest_s:.0f} s" if queue.oldest_s else ""
 
 
-def _claims() -> Table:
-    table = _table("Claims", "work", "worker", "lease")
-    for open_claim in sorted(open_claims(), key=lambda one: one.left_s)[:_ROWS]:
-        lease = f"expired {-open_claim.left_s:.0f} s ago" if open_claim.over else f"{open_claim.left_s:.0f} s"
-        _add(table, f"{open_claim.kind} {open_claim.id}", plain_line(open_claim.claimed_by), lease)
-    return table
+def _takers(queue: QueueLine) -> str:
+    idle = f" (+{len(queue.paused)} idle)" if queue.paused else ""
+    return "NOBODY" if queue.forsaken else f"{len(queue.workers)}{idle}"
 
 
-def _workers(seen: tuple[ReportedWorker, ...]) -> Table:
-    table = _table("Workers", "worker", "state", "last report", "queues")
-    for one in sorted(seen, key=lambda one: (not one.gone, not one.idle_reason, one.name))[:_ROWS]:
-        _add(
-            table,
-            plain_line(one.name),
-            plain_line(_worker_state(one)),
-            f"{one.silent_s:.0f} s ago",
-            plain_line(", ".join(one.queues)),
-        )
-    return table
+def _lease(claim: ClaimLine) -> str:
+    return f"expired {-claim.left_s:.0f} s ago" if claim.over else f"{claim.left_s:.0f} s"
 
 
-def _worker_state(one: ReportedWorker) -> str:
-    if one.gone:
+def _worker_state(worker: ReportedWorker) -> str:
+    if worker.gone:
         return "gone"
-    return f"idle: {one.idle_reason}" if one.idle_reason else "takes work"
+    return f"idle: {worker.idle_reason}" if worker.idle_reason else "takes work"

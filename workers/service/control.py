@@ -11,16 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from lab.environment import state_root
-from lab.errors import LabError
 from lab.figures import duration
-from workers.errors import ServiceDown, WorkersError
+from workers.ctl.program import run_program
+from workers.errors import ServiceDown
 from workers.service.place import ROOT, ServicePlace
 from workers.service.supervising import Supervisor, environment
 from workers.service.up import bring_down, bring_up, bring_up_stores, wishes_of
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
 
 Port = Annotated[int, typer.Option(min=1, max=65535, help="port of the pages")]
 
@@ -68,9 +67,9 @@ def down() -> None:
 def status() -> None:
     """Show what runs."""
     place = ServicePlace(state_root())
-    for one in Supervisor(place).states():
-        said = f"process {one.pid}, {duration(one.seconds)}" if one.pid else one.detail
-        _say(f"{one.name:<20} {one.state.lower():<9} {said}")
+    for program in Supervisor(place).states():
+        detail = f"process {program.pid}, {duration(program.seconds)}" if program.pid else program.detail
+        _say(f"{program.name:<20} {program.state.lower():<9} {detail}")
 
 
 def _url(port: int) -> str:
@@ -91,22 +90,7 @@ def _say(line: str) -> None:
 
 def main() -> None:
     """Run a command; an expected error is one line, its detail below."""
-    try:
-        sys.exit(cli(standalone_mode=False) or 0)
-    except (KeyboardInterrupt, typer.Abort):
-        err.print("\nstopped; the same command continues from here")
-        sys.exit(3)
-    except (WorkersError, LabError) as exc:
-        err.print(Text(f"kperflab: {exc}", style="red"), soft_wrap=True)
-        if exc.detail:
-            err.print(Text(exc.detail, style="dim"), soft_wrap=True)
-        sys.exit(3)
-    except Exception as exc:
-        told = getattr(exc, "format_message", None)
-        if told is None:
-            raise
-        err.print(Text(f"kperflab: {told()}", style="red"), soft_wrap=True)
-        sys.exit(64)
+    run_program(cli, "kperflab")
 
 
 if __name__ == "__main__":
