@@ -15,6 +15,7 @@ from typing import Any
 from django.db import transaction
 
 from lab.comparisons.triage import note_decisions
+from lab.from_attributes import attributes
 from lab.models import BasePoint, Case, Comparison, Effect, Experiment, Run, Sample, Variant
 from lab.models.states import Purpose, Role, RunState, VariantState
 from lab.statistics.arms import Arm, Shift
@@ -31,6 +32,8 @@ from lab.trends.base_points import base_point, store_base_points
 
 # By variant: the boots of one metric of one case.
 Arms = Mapping[int, Arm]
+# The columns of a comparison that are a shift's own.
+_OF_SHIFT = ("boots", "base_median", "median", "ratio", "low", "high", "p_value", "effect", "method")
 # A remaining trend within boots is reported when it would be seen by chance less often than this.
 TREND_LEVEL = 0.01
 
@@ -113,20 +116,23 @@ def _refused(case: Case, variants: list[Variant], reason: str) -> list[Compariso
             experiment_id=case.experiment_id,
             case=case,
             variant=variant,
-            metric=metric["name"],
-            unit=metric["unit"],
-            better=metric["better"],
-            primary=metric["primary"],
             boots=0,
             verdict="inconclusive",
             reason=reason,
             notes=[reason],
-            margin=metric["margin"],
+            **_of_metric(metric),
         )
         for variant in variants
         if variant.role != Role.BASE
         for metric in case.metrics
     ]
+
+
+def _of_metric(metric: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a comparison that say what its metric is."""
+    return {"metric": metric["name"]} | {
+        name: metric[name] for name in ("unit", "better", "primary", "margin")
+    }
 
 
 def _arms(case: Case, variants: list[Variant]) -> dict[str, dict[int, Arm]]:
@@ -294,25 +300,13 @@ def _comparison(one: _Shifted, *, lacking: bool) -> Comparison:
         experiment_id=one.case.experiment_id,
         case=one.case,
         variant=one.variant,
-        metric=metric["name"],
-        unit=metric["unit"],
-        better=metric["better"],
-        primary=metric["primary"],
-        boots=shift.boots,
-        base_median=shift.base_median,
-        median=shift.median,
-        ratio=shift.ratio,
-        low=shift.low,
-        high=shift.high,
-        p_value=shift.p_value,
+        **_of_metric(metric),
+        **attributes(shift, _OF_SHIFT),
         q_value=one.q_value,
-        effect=shift.effect,
         floor=one.floor,
         partial=lacking,
         verdict=verdict.word,
         boots_needed=verdict.boots_needed,
         reason=verdict.reason,
         notes=one.notes,
-        margin=metric["margin"],
-        method=shift.method,
     )

@@ -8,6 +8,7 @@ from django.conf import settings
 from lab.comparisons.shape import BaseData, EnvironmentData, ExperimentData, SwitchData, VariantData
 from lab.experiments.environment import lab_version, surroundings
 from lab.experiments.shown_description import measure_of
+from lab.from_attributes import attributes, from_attributes
 from lab.models import Experiment
 from lab.models.states import Role
 
@@ -15,23 +16,10 @@ from lab.models.states import Role
 def experiment_data(row: Experiment) -> ExperimentData:
     """Return the description and the end of an experiment."""
     measure = measure_of(row.spec)
-    return ExperimentData(
-        id=row.pk,
-        name=row.name,
-        state=row.state,
-        problem=row.problem,
-        clock=row.clock,
-        design=row.design,
-        boots=row.boots,
-        sequential=row.sequential,
-        iterations=row.iterations,
-        warmup=row.warmup,
-        placebo=measure.placebo,
-        profile=measure.profile,
-        profile_boots=measure.profile_boots,
-        off_cpu=measure.off_cpu,
-        verify=row.verify,
-        seed=row.seed,
+    return from_attributes(
+        ExperimentData,
+        row,
+        **attributes(measure, ("placebo", "profile", "profile_boots", "off_cpu")),
         measure=measure.model_dump(mode="json"),
         submitted=_moment(row.created_at),
         finished=_moment(row.finished_at),
@@ -64,48 +52,33 @@ def public_location(row: Experiment) -> str:
 
 def environment_data(row: Experiment) -> EnvironmentData:
     """Return the environment of the boots as a boot of the base recorded it."""
-    found = surroundings(row, root=settings.HOME)
     target = row.target
-    return EnvironmentData(
+    return from_attributes(
+        EnvironmentData,
+        surroundings(row, root=settings.HOME),
         target=target.name,
         driver=target.driver,
         vcpus=1 if row.clock == "instructions" else target.vcpus,
         memory_mib=target.memory_mib,
         lab=lab_version(),
-        cpu=found.cpu,
-        accelerator=found.accelerator,
-        host_cpu=found.host_cpu,
-        host_cpus=found.host_cpus,
-        host_kernel=found.host_kernel,
-        emulator=found.emulator,
-        cmdline=found.cmdline,
-        config_sha256=found.config_sha256,
-        toolchain=found.toolchain,
     )
 
 
 def switches_data(row: Experiment) -> list[SwitchData]:
     """Return the patches and config changes of an experiment in their order."""
-    return [
-        SwitchData(name=one.name, kind=one.kind, title=one.title, author=one.author, link=one.link)
-        for one in row.switches.all()
-    ]
+    return [from_attributes(SwitchData, switch) for switch in row.switches.all()]
 
 
 def variants_data(row: Experiment) -> list[VariantData]:
     """Return the kernels of an experiment in their order, also those that were not built."""
     return [
-        VariantData(
-            id=one.pk,
-            name=one.name,
-            role=one.role,
-            switches=list(one.switches),
-            state=one.state,
-            problem=one.problem,
-            blame=one.build.blame if one.build else "submission" if one.problem else "",
-            note=one.note,
-            release=one.build.release if one.build else "",
-            code_hash=one.build.code_hash if one.build else "",
+        from_attributes(
+            VariantData,
+            variant,
+            switches=list(variant.switches),
+            blame=variant.build.blame if variant.build else "submission" if variant.problem else "",
+            release=variant.build.release if variant.build else "",
+            code_hash=variant.build.code_hash if variant.build else "",
         )
-        for one in row.variants.select_related("build")
+        for variant in row.variants.select_related("build")
     ]

@@ -39,6 +39,7 @@ from lab.comparisons.shape import (
 from lab.experiments.counts import count_experiments
 from lab.experiments.page import get_experiment
 from lab.figures import medians_ratio
+from lab.from_attributes import attributes, from_attributes
 from lab.models import Case, Comparison, Effect, Run
 from lab.models.states import Purpose, Role, RunState, VariantState
 
@@ -231,54 +232,34 @@ def _metrics(
 
 def _spreads(spread: MetricSpread) -> list[SpreadData]:
     return [
-        SpreadData(
-            variant=one.variant,
-            boots=one.counted,
-            median=one.middle.value,
-            low=one.middle.low,
-            high=one.middle.high,
-            level=one.middle.level,
+        from_attributes(
+            SpreadData,
+            variant.middle,
+            variant=variant.variant,
+            boots=variant.counted,
+            median=variant.middle.value,
         )
-        for one in spread.variants
+        for variant in spread.variants
     ]
 
 
 def cell_data(row: Comparison) -> CellData:
     """Return one metric of one variant against the base."""
-    return CellData(
-        id=row.pk,
+    numbers = attributes(row, ("base_median", "median", "ratio", "low", "high", "effect"))
+    numbers |= {"p": row.p_value, "q": row.q_value}
+    return from_attributes(
+        CellData,
+        row,
         variant=row.variant.name,
         role=row.variant.role,
-        base_median=_finite(row.base_median),
-        median=_finite(row.median),
         medians_ratio=medians_ratio(row.base_median, row.median),
-        ratio=_finite(row.ratio),
-        low=_finite(row.low),
-        high=_finite(row.high),
-        verdict=row.verdict,
-        boots=row.boots,
-        boots_needed=row.boots_needed,
-        reason=row.reason,
-        method=row.method,
-        margin=row.margin,
-        floor=row.floor,
-        p=_finite(row.p_value),
-        q=_finite(row.q_value),
-        effect=_finite(row.effect),
-        partial=row.partial,
         notes=list(row.notes),
+        **{name: _finite(value) for name, value in numbers.items()},
     )
 
 
 def _effect(row: Effect) -> EffectData:
-    return EffectData(
-        switches=list(row.switches),
-        ratio=row.ratio,
-        low=row.low,
-        high=row.high,
-        q=row.q_value,
-        reason=row.reason,
-    )
+    return from_attributes(EffectData, row, switches=list(row.switches), q=row.q_value)
 
 
 def _finite(value: float | None) -> float | None:

@@ -10,7 +10,7 @@ says why it does not count, and is taken again.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from django.db import transaction
@@ -18,6 +18,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from lab.errors import Blame, LabError
+from lab.from_attributes import attributes
 from lab.models import Build, Profile, Run, Sample
 from lab.models.states import BuildState, Outcome, Purpose, RunState, move
 from lab.models.storable import storable, storable_text
@@ -126,13 +127,7 @@ def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
             BuildState.BUILDING,
             BuildState.BUILT,
             held=claim.token,
-            artifact_key=found.artifact_key,
-            release=storable_text(found.release, 200),
-            code_hash=found.code_hash,
-            cpu_seconds=found.cpu_seconds,
-            wall_seconds=found.wall_seconds,
-            cached=found.cached,
-            log=found.log,
+            **asdict(found) | {"release": storable_text(found.release, 200)},
             blame="",
             problem="",
             problem_detail="",
@@ -209,10 +204,7 @@ def record_run(claim: Claim, found: RunRecord) -> bool:
         if moved and again:
             leave_place(claim.id, lost=True)
         elif moved:
-            rows = [
-                Sample(run_id=run.pk, metric=s.metric, iteration=s.iteration, warmup=s.warmup, value=s.value)
-                for s in found.samples
-            ]
+            rows = [Sample(run_id=run.pk, **asdict(sample)) for sample in found.samples]
             Sample.objects.bulk_create(rows, batch_size=1000)
             for taken in found.profiles:
                 _store_profile(run.pk, taken)
@@ -281,42 +273,38 @@ def _state_after(found: RunRecord, again: bool) -> RunState:
 
 
 def _columns(claim: Claim, found: RunRecord) -> dict[str, Any]:
+    texts = attributes(found, ("problem", "problem_detail", "line"))
+    data = attributes(found, ("environment", "extras", "counters", "unavailable", "findings"))
     return {
         "held": claim.token,
-        "outcome": found.outcome,
-        "blame": found.blame,
-        "problem": storable_text(found.problem),
-        "problem_detail": storable_text(found.problem_detail),
-        "environment": storable(found.environment),
-        "line": storable_text(found.line),
-        "extras": storable(found.extras),
-        "counters": storable(found.counters),
-        "unavailable": storable(found.unavailable),
+        **attributes(found, ("outcome", "blame", "console", "directory")),
+        **{name: storable_text(text) for name, text in texts.items()},
+        **{name: storable(value) for name, value in data.items()},
         "steps": {step: round(seconds, 3) for step, seconds in found.steps.items()},
-        "findings": storable(found.findings),
-        "console": found.console,
-        "directory": found.directory,
         "finished_at": timezone.now(),
         **UNCLAIMED,
     }
 
 
 def _store_profile(run_id: int, taken: TakenProfile) -> None:
+    same = (
+        "kind",
+        "waits",
+        "overhead",
+        "lost",
+        "throttled",
+        "kernel_build_id",
+        "perf_data_sha256",
+        "operations",
+    )
     Profile.objects.create(
         run_id=run_id,
-        kind=taken.kind,
-        waits=taken.waits,
-        overhead=taken.overhead,
         samples=taken.tree.samples,
-        lost=taken.lost,
-        throttled=taken.throttled,
         truncated=taken.truncated[:200],
-        kernel_build_id=taken.kernel_build_id,
         tree=pack(taken.tree),
-        perf_data_sha256=taken.perf_data_sha256,
         calls=None if taken.calls is None else pack(taken.calls),
-        operations=taken.operations,
         lines=pack_lines(taken.lines),
+        **attributes(taken, same),
     )
 
 

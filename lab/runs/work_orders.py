@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lab.errors import UnknownRow, one_row
+from lab.from_attributes import attributes, from_attributes
 from lab.models import Build, Experiment, Run, Target, Variant
 from lab.models.states import Purpose, Role, RunState
 
@@ -83,14 +84,11 @@ def build_order(build_id: int) -> BuildOrder:
     """Return what a build is to make. Raises UnknownRow."""
     build = one_row(Build.objects.filter(pk=build_id), f"build {build_id}")
     names = build.variants.order_by("-experiment_id", "position").values_list("name", flat=True)
-    return BuildOrder(
-        id=build.pk,
+    return from_attributes(
+        BuildOrder,
+        build,
         label=", ".join(dict.fromkeys(names)) or build.inputs[:12],
         tree=build.request["tree"],
-        commit=build.commit,
-        tree_id=build.tree_id,
-        request=build.request,
-        attempt=build.attempt,
     )
 
 
@@ -103,34 +101,21 @@ def run_order(run_id: int) -> RunOrder:
         raise UnknownRow(f"there is no run {run_id} whose kernel is built")
     target = Target.objects.only(*_OF_TARGET).get(pk=run.target_id or run.experiment.target_id)
     off_cpu, exact = _profiling(run) if run.purpose == Purpose.PROFILED else (False, False)
-    return RunOrder(
-        id=run.pk,
+    return from_attributes(
+        RunOrder,
+        run,
         label=f"{variant.name}: {run.case.workload}, {run.purpose}",
-        experiment_id=run.experiment_id,
         variant=variant.name,
-        block=run.block,
-        position=run.position,
-        purpose=run.purpose,
-        clock=run.experiment.clock,
-        workload=run.case.workload,
-        preset=run.case.preset,
-        params=run.case.params,
-        iterations=run.experiment.iterations,
-        warmup=run.experiment.warmup,
         off_cpu=off_cpu,
         exact=exact,
         shift=2 * run.block + (variant.role == Role.AA) if exact else 0,
         build_id=variant.build.pk,
-        artifact_key=variant.build.artifact_key,
-        release=variant.build.release,
-        driver=target.driver,
         target=target.name,
-        access=target.access,
-        tuning=target.tuning,
-        vcpus=target.vcpus,
-        memory_mib=target.memory_mib,
-        attempt=run.attempt,
         way=_way_of_block(run),
+        **attributes(run.experiment, ("clock", "iterations", "warmup")),
+        **attributes(run.case, ("workload", "preset", "params")),
+        **attributes(variant.build, ("artifact_key", "release")),
+        **attributes(target, ("driver", "access", "tuning", "vcpus", "memory_mib")),
     )
 
 

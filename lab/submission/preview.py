@@ -11,6 +11,7 @@ from kernels.diffs.unified import parse_diff
 from kernels.patches.series import Patch
 from kernels.printable import shown
 from lab.experiments.spec import ExperimentSpec
+from lab.from_attributes import attributes, from_attributes
 from lab.models import Build, Experiment, User
 from lab.models.states import BuildState, Purpose, Role
 from lab.statistics.sequential import LOOKS, detectable
@@ -166,27 +167,19 @@ def preview_experiment(
 
 
 def _switch(taken: Taken) -> SwitchPreview:
-    return SwitchPreview(
-        name=taken.toggle.name,
-        kind=taken.kind,
-        title=taken.title,
-        author=taken.author,
-        link=taken.link,
-        version=taken.version,
+    return from_attributes(
+        SwitchPreview,
+        taken,
         patches=tuple(_patch(patch) for patch in taken.patches),
-        report=taken.report,
-        requires=taken.toggle.requires,
-        excludes=taken.toggle.excludes,
         text=shown(taken.text) if taken.kind != "patch" else "",
-        notes=taken.notes,
+        **attributes(taken.toggle, ("name", "requires", "excludes")),
     )
 
 
 def _patch(patch: Patch) -> PatchPreview:
     lines = [line for file in parse_diff(patch.diff) for hunk in file.hunks for line in hunk.lines]
     added, removed = (sum(line[0] == sign for line in lines) for sign in "+-")
-    place = (patch.number, patch.total, patch.version)
-    return PatchPreview(patch.title, patch.author, patch.date, patch.files, added, removed, *place)
+    return from_attributes(PatchPreview, patch, added=added, removed=removed)
 
 
 def _variant(plan: PlannedVariant, root: Path) -> VariantPreview:

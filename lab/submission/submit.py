@@ -24,6 +24,7 @@ from lab.experiments.expand import Clash, block_order
 from lab.experiments.kernel_notes import note_kernels
 from lab.experiments.priority import priority_asked
 from lab.experiments.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
+from lab.from_attributes import attributes
 from lab.hooks.events import tell_experiment
 from lab.models import Case, Experiment, Standing, Switch, User, Variant
 from lab.models.states import OPEN_EXPERIMENT, BuildState, Purpose, Role, VariantState
@@ -141,14 +142,10 @@ def _write_experiment(
         target=prepared.target,
         group=group_asked(spec.target, prepared.target),
         priority=priority,
-        clock=spec.measure.clock,
         boots=boots_at_most(spec.measure),
         sequential=spec.measure.boots == "auto",
-        iterations=spec.measure.iterations,
-        warmup=spec.measure.warmup,
         profile=bool(spec.measure.profile),
-        verify=spec.measure.verify,
-        seed=spec.measure.seed,
+        **attributes(spec.measure, ("clock", "iterations", "warmup", "verify", "seed")),
         submitter=by,
         origin=origin if isinstance(origin, Experiment) else None,
         standing=origin if isinstance(origin, Standing) else None,
@@ -166,11 +163,9 @@ def _write_switches(experiment: Experiment, prepared: Prepared) -> None:
             author=storable_text(taken.author, 300),
             link=storable_text(taken.link, 1000),
             text=storable_text(taken.text),
-            requires=list(taken.toggle.requires),
-            excludes=list(taken.toggle.excludes),
-            report=list(taken.report),
-            notes=list(taken.notes),
             claims=[asdict(claim) for claim in taken.claims],
+            **attributes(taken.toggle, ("requires", "excludes")),
+            **attributes(taken, ("report", "notes")),
         )
         for position, (name, taken) in enumerate(prepared.switches.items())
     )
@@ -237,13 +232,7 @@ def _write_cases(experiment: Experiment, prepared: Prepared) -> list[tuple[Case,
             preset=spec.preset,
             params=params,
             metrics=[
-                {
-                    "name": metric.name,
-                    "unit": metric.unit,
-                    "better": metric.better,
-                    "margin": metric.margin,
-                    "primary": metric.primary,
-                }
+                attributes(metric, ("name", "unit", "better", "margin", "primary"))
                 for metric in workload.metrics_of(params, clock).values()
             ],
         )

@@ -13,6 +13,7 @@ from kernels.trees.history import Logged, line, logged
 from kernels.trees.tree import SourceTree, resolve
 from lab.errors import SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
+from lab.from_attributes import attributes
 from lab.models import Revision, Tree
 from lab.submission.sources import OnProgress, find_source, open_source
 from lab.submission.tree_rows import registered_sources, tree_row
@@ -95,15 +96,8 @@ def remember(row: Tree, commits: Iterable[Logged]) -> None:
     """Note commits of a tree with their places, subjects and authors; those there are stay."""
     Revision.objects.bulk_create(
         [
-            Revision(
-                tree=row,
-                commit=one.commit,
-                position=one.position,
-                subject=one.subject,
-                author=one.author,
-                date=one.date,
-            )
-            for one in commits
+            Revision(tree=row, **attributes(logged, ("commit", "position", "subject", "author", "date")))
+            for logged in commits
         ],
         ignore_conflicts=True,
         batch_size=500,

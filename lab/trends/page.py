@@ -14,9 +14,10 @@ from typing import Any
 from django.db.models import QuerySet
 
 from lab.errors import FieldRefused, UnknownRow
+from lab.from_attributes import from_attributes
 from lab.models import BasePoint, Case, Revision
 from lab.statistics.trend_steps import TrendStep, find_steps
-from lab.trends.stale import kind_of_machine
+from lab.trends.stale import identity_of
 
 # Fewer revisions are not a trend.
 LEAST_POINTS = 2
@@ -185,24 +186,10 @@ def _pages(rows: QuerySet[BasePoint]) -> list[TrendPage]:
 
 
 def _line(key: str, case: Case, measured: _Measured) -> TrendLine:
-    experiment = case.experiment
-    metric = next(one for one in case.metrics if one["name"] == measured.metric)
-    return TrendLine(
-        key=key,
-        tree=experiment.tree.name,
-        tree_id=experiment.tree_id,
-        workload=case.workload,
-        preset=case.preset,
-        params=case.params,
-        target=kind_of_machine(experiment.target),
-        clock=experiment.clock,
-        config=measured.config,
-        metric=metric["name"],
-        unit=metric["unit"],
-        better=metric["better"],
-        margin=metric["margin"],
-        primary=metric["primary"],
-    )
+    identity = identity_of(measured.metric, measured.config, case)
+    identity |= {"tree": case.experiment.tree.name, "tree_id": case.experiment.tree_id}
+    del identity["latest_case"]
+    return TrendLine(key=key, **identity)
 
 
 def _revisions(lines: list[tuple[TrendLine, list[_Measured]]]) -> Places:
@@ -239,7 +226,9 @@ def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepVi
     suspects = tuple(_view(row) for row in between[:MOST_LISTED])
     rises = step.after > step.before
     worse = rises == (line.better == "lower")
-    return StepView(
+    return from_attributes(
+        StepView,
+        step,
         index=step.at,
         good=good,
         bad=bad,
@@ -247,15 +236,7 @@ def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepVi
         latest=points[step.latest].revision,
         suspects=suspects,
         unlisted=bad.position - good.position - len(suspects),
-        before=step.before,
-        after=step.after,
-        ratio=step.ratio,
-        low=step.low,
-        high=step.high,
-        p_value=step.p_value,
         verdict="regression" if worse else "improvement",
-        pending=step.pending,
-        why=step.why,
     )
 
 

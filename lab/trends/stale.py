@@ -2,9 +2,11 @@
 """Say of trends that their points have changed, so that their summaries are computed again."""
 
 from collections.abc import Collection
+from typing import Any
 
 from django.db.models import F
 
+from lab.from_attributes import attributes
 from lab.models import BasePoint, Case, Tree, Trend
 from lab.models.hardware import Target
 
@@ -34,25 +36,22 @@ def _rows(keys: list[str]) -> list[Trend]:
     cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(
         {point.case_id for point in latest.values()}
     )
-    return [Trend(key=key, **identity_of(point, cases[point.case_id])) for key, point in latest.items()]
+    return [
+        Trend(key=key, **identity_of(point.metric, point.config, cases[point.case_id]))
+        for key, point in latest.items()
+    ]
 
 
-def identity_of(point: BasePoint, case: Case) -> dict[str, object]:
-    """Return the columns of a trend that say what it is of, from its latest point and that point's case."""
-    experiment = case.experiment
-    metric = next(one for one in case.metrics if one["name"] == point.metric)
+def identity_of(name: str, config: str, case: Case) -> dict[str, Any]:
+    """Return the columns of a trend that say what it is of: the metric of this name of its latest case, and its config."""
+    metric = next(metric for metric in case.metrics if metric["name"] == name)
     return {
-        "tree": experiment.tree,
-        "workload": case.workload,
-        "preset": case.preset,
-        "params": case.params,
-        "target": kind_of_machine(experiment.target),
-        "clock": experiment.clock,
-        "config": point.config,
-        "metric": point.metric,
-        "unit": metric["unit"],
-        "better": metric["better"],
-        "margin": metric["margin"],
-        "primary": metric["primary"],
+        "tree": case.experiment.tree,
+        **attributes(case, ("workload", "preset", "params")),
+        "target": kind_of_machine(case.experiment.target),
+        "clock": case.experiment.clock,
+        "config": config,
+        "metric": name,
+        **{part: metric[part] for part in ("unit", "better", "margin", "primary")},
         "latest_case": case.pk,
     }

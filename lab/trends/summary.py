@@ -6,10 +6,11 @@ written only if no point has changed since it was begun.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Any
 
+from lab.from_attributes import attributes, from_attributes
 from lab.models import Trend
 from lab.trends.page import LEAST_POINTS, RevisionView, StepView, TrendLine, TrendPage, trend_pages
 
@@ -17,20 +18,7 @@ from lab.trends.page import LEAST_POINTS, RevisionView, StepView, TrendLine, Tre
 COURSE = 120
 _AT_ONCE = 20
 # The columns of a trend's identity, by its fields.
-_SAME = (
-    "workload",
-    "preset",
-    "params",
-    "target",
-    "clock",
-    "config",
-    "metric",
-    "unit",
-    "better",
-    "margin",
-    "primary",
-)
-_LINE = {"key": "key", "tree": "tree__name", "tree_id": "tree_id"} | {name: name for name in _SAME}
+_LINE = {field.name: field.name for field in fields(TrendLine)} | {"tree": "tree__name"}
 _REVISIONS = ("good", "bad", "earliest", "latest")
 
 
@@ -89,14 +77,12 @@ def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
 
 def trend_line(row: Trend) -> TrendLine:
     """Return what a trend is of."""
-    values = {name: getattr(row, name) for name in _LINE if name != "tree"}
-    return TrendLine(tree=row.tree.name, **values)
+    return from_attributes(TrendLine, row, tree=row.tree.name)
 
 
 def _columns(page: TrendPage) -> dict[str, Any]:
     line, last = page.line, page.points[-1] if page.points else None
-    own = ("preset", "unit", "better", "margin", "primary")
-    return {name: getattr(line, name) for name in own} | {
+    return attributes(line, ("preset", "unit", "better", "margin", "primary")) | {
         "points": len(page.points),
         "unplaced": page.unplaced,
         "revision": last.revision.commit if last else "",

@@ -14,43 +14,31 @@ from lab.errors import one_row
 from lab.models import Build, Variant
 from lab.models.states import BuildState
 from lab.storage.files import KeptFile
-from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
+from web.api.filters import Filters, IdFilter
 from web.api.logs import log_from, told_as_log
 from web.api.resource import Plain, Resource
 from web.api.rows import Row
-from web.api.schema import Mapped, Number
+from web.api.shapes import Names, TableRow
 
 BLAMED = ("submission", "kernel", "lab")
 
 
-class BuildRow(serializers.Serializer[Any]):
+class BuildRow(TableRow):
     """A build. cached: the artifact store held it, nothing was compiled; corrupted: how often its artifact was not what had been
     built; expired_at: when it was removed.
     """
 
-    id = serializers.IntegerField()
-    state = serializers.ChoiceField(BuildState.choices)
-    commit = serializers.CharField()
-    tree_id = serializers.CharField()
-    inputs = serializers.CharField()
-    artifact_key = serializers.CharField(allow_blank=True)
-    release = serializers.CharField(allow_blank=True)
-    code_hash = serializers.CharField(allow_blank=True)
-    cached = serializers.BooleanField()
-    cpu_seconds = Number()
-    wall_seconds = Number()
+    table = Build
+    columns: Names = (
+        *("id", "state", "commit", "tree_id", "inputs", "artifact_key", "release", "code_hash", "cached"),
+        *("cpu_seconds", "wall_seconds", "blame", "problem", "attempt", "steps_done", "steps_expected"),
+        *("corrupted", "created_at", "started_at", "finished_at", "expired_at"),
+    )
     blame = serializers.ChoiceField(BLAMED, allow_blank=True)
-    problem = serializers.CharField(allow_blank=True)
-    attempt = serializers.IntegerField()
     steps_done = serializers.IntegerField(help_text="Objects that the running build has compiled.")
     steps_expected = serializers.IntegerField(
         help_text="Objects that it is expected to compile; 0 while unknown."
     )
-    corrupted = serializers.IntegerField()
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
-    expired_at = serializers.DateTimeField(allow_null=True)
 
 
 @extend_schema_field({"type": "array", "items": {"type": "integer"}})
@@ -61,17 +49,15 @@ class Numbers(serializers.JSONField):
 class BuildDetail(BuildRow):
     """A build with what was asked for, and the variants that use it."""
 
-    problem_detail = serializers.CharField(allow_blank=True)
-    request = Mapped()
+    columns: Names = (*BuildRow.columns, "problem_detail", "request", "variants")
     variants = Numbers(source="*")
 
 
 class BuildFilters(Filters):
     """By what it is for and how it stands."""
 
-    state = WordFilter(BuildState)
-    commit = TextFilter(field_name="commit")
-    release = TextFilter(field_name="release")
+    rows = BuildRow
+    names = ("state", "commit", "release", "experiment")
     experiment = IdFilter(method="of_experiment")
 
     def of_experiment(self, queryset: QuerySet[Any], name: str, value: int) -> QuerySet[Any]:

@@ -16,10 +16,11 @@ from lab.models import Switch
 from lab.models.bounded import MOST_COUNTED, bounded_count
 from lab.submission.choices import submission_choices
 from lab.validation_messages import nearest
-from web.api.filters import Filters, IdFilter, Known, Search, TextFilter, Where, WordFilter
+from web.api.filters import Known, Search, Where
 from web.api.resource import Resource, View
 from web.api.rows import Row, Shape, finite, read_rows
 from web.api.schema import Listed, Mapped, Texts
+from web.api.shapes import Names, TableRow
 
 
 class TreeShape(serializers.Serializer[Any]):
@@ -120,36 +121,23 @@ class Workloads(Choices):
         }
 
 
-class PatchRow(serializers.Serializer[Any]):
+class PatchRow(TableRow):
     """A switch. One of the catalogue has trees, and no id; one that was submitted has an experiment."""
 
+    table = Switch
+    columns: Names = (
+        *("id", "experiment", "name", "kind", "title", "author", "link", "requires", "excludes", "trees"),
+    )
     id = serializers.IntegerField(allow_null=True)
     experiment = serializers.IntegerField(source="experiment_id", allow_null=True)
-    name = serializers.CharField()
-    kind = serializers.ChoiceField(Switch.Kind.choices)
-    title = serializers.CharField(allow_blank=True)
-    author = serializers.CharField(allow_blank=True)
-    link = serializers.CharField(allow_blank=True)
-    requires = Texts()
-    excludes = Texts()
     trees = Texts(source="*")
 
 
 class PatchDetail(PatchRow):
     """A submitted switch with its text, what is claimed of it, what was repaired in it, and how its series was read."""
 
-    text = serializers.CharField()
+    columns: Names = (*PatchRow.columns, "text", "claims", "report", "notes")
     claims = Listed()
-    report = Texts()
-    notes = Texts()
-
-
-class PatchFilters(Filters):
-    """By experiment, name and kind; one of them leaves the catalogue out."""
-
-    experiment = IdFilter(field_name="experiment_id")
-    name = TextFilter(field_name="name")
-    kind = WordFilter(Switch.Kind)
 
 
 class Both(Sequence[Any]):
@@ -179,7 +167,7 @@ class Patches(Resource):
 
     queryset = Switch.objects.all()
     rows, whole = PatchRow, PatchDetail
-    filterset_class: Any = PatchFilters
+    filters = ("experiment", "name", "kind")
     filter_backends: Any = (Known, Where, Search)
     search_fields = ("name", "title", "author")
 

@@ -27,19 +27,21 @@ from lab.experiments.counts import count_experiments
 from lab.experiments.never_delete import keep_for
 from lab.experiments.page import get_experiment
 from lab.experiments.priority import PRIORITIES, priority_name, set_priority
+from lab.experiments.progress import Activity, ExperimentProgress, QueuePlace
 from lab.experiments.shown_description import shown_description, whole_description
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
-from lab.models.states import OPEN_EXPERIMENT, ExperimentState, Role, VariantState
+from lab.models.states import OPEN_EXPERIMENT, Role
 from lab.runs.stalls import current_progress
 from lab.statistics.verdict_words import VERDICTS
 from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
 from web.api.auth import scopes_of
 from web.api.fields import Body, Word, taken
 from web.api.files import as_file, form_named, told_as_file
-from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
+from web.api.filters import Filters, TextFilter, WordFilter
 from web.api.resource import Plain
 from web.api.rows import Row, finite, read_rows
-from web.api.schema import Listed, Mapped, Number, Texts
+from web.api.schema import Listed, Mapped
+from web.api.shapes import DataShape, Names, TableRow
 from web.api.submission import KEY_HEADER, REPLAYED, RETRY_AFTER, DescriptionShape, FetchDetail, Submission
 
 
@@ -48,37 +50,26 @@ class Verdicts(serializers.JSONField):
     """Number of comparisons with each verdict."""
 
 
-class ExperimentRow(serializers.Serializer[Any]):
+class ExperimentRow(TableRow):
     """An experiment as lists show it.
 
     kept: its files outlive the retention policy. group: any target of it may boot it, `target` being one of them; empty for that
     target alone. verdicts: of primary metrics of candidates. exit_code: null while it is open.
     """
 
-    id = serializers.IntegerField()
+    table = Experiment
+    columns: Names = (
+        *("id", "url", "page", "name", "state", "problem", "headline", "kept", "tree", "base_name"),
+        *("base_commit", "design", "target", "group", "priority", "clock", "submitter", "origin", "standing"),
+        *("created_at", "started_at", "finished_at", "variants", "pruned", "boots_over", "boots_total"),
+        *("verdicts", "exit_code"),
+    )
     url = serializers.URLField(source="*", help_text="Its address in the API.")
     page = serializers.URLField(source="*", help_text="The address of its page.")
-    name = serializers.CharField()
-    state = serializers.ChoiceField(ExperimentState.choices)
-    problem = serializers.CharField(allow_blank=True)
     headline = serializers.CharField(
         allow_blank=True, help_text="The conclusion in one line, once it has ended."
     )
-    kept = serializers.BooleanField()
-    tree = serializers.CharField(source="tree.name")
-    base_name = serializers.CharField()
-    base_commit = serializers.CharField()
-    design = serializers.CharField()
-    target = serializers.CharField(source="target.name")
-    group = serializers.CharField(allow_blank=True)
     priority = serializers.ChoiceField(tuple(PRIORITIES))
-    clock = serializers.CharField()
-    submitter = serializers.CharField(source="submitter.username", allow_null=True)
-    origin = serializers.IntegerField(source="origin_id", allow_null=True)
-    standing = serializers.CharField(source="standing.name", allow_null=True)
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
     variants = serializers.IntegerField(source="*")
     pruned = serializers.IntegerField(source="*")
     boots_over = serializers.IntegerField(source="*")
@@ -93,82 +84,49 @@ class PriorityShape(Body):
     priority = Word(tuple(PRIORITIES))
 
 
-class SwitchShape(serializers.Serializer[Any]):
+class SwitchShape(TableRow):
     """A patch or a config fragment; its text is at patches/."""
 
-    id = serializers.IntegerField()
-    position = serializers.IntegerField()
-    name = serializers.CharField()
-    kind = serializers.ChoiceField(Switch.Kind.choices)
-    title = serializers.CharField(allow_blank=True)
-    author = serializers.CharField(allow_blank=True)
-    link = serializers.CharField(allow_blank=True)
-    requires = Texts()
-    excludes = Texts()
+    table = Switch
+    columns: Names = ("id", "position", "name", "kind", "title", "author", "link", "requires", "excludes")
 
 
-class CaseShape(serializers.Serializer[Any]):
+class CaseShape(TableRow):
     """A workload with its parameters."""
 
-    id = serializers.IntegerField()
-    position = serializers.IntegerField()
-    workload = serializers.CharField()
-    preset = serializers.CharField()
-    params = Mapped()
+    table = Case
+    columns: Names = ("id", "position", "workload", "preset", "params", "metrics")
     metrics = Listed()
 
 
-class VariantBrief(serializers.Serializer[Any]):
+class VariantBrief(TableRow):
     """A variant, as an experiment tells it."""
 
-    id = serializers.IntegerField()
-    position = serializers.IntegerField()
-    name = serializers.CharField()
-    switches = Texts()
-    role = serializers.ChoiceField(Role.choices)
-    state = serializers.ChoiceField(VariantState.choices)
-    build = serializers.IntegerField(source="build_id", allow_null=True)
-    problem = serializers.CharField(allow_blank=True)
-    note = serializers.CharField(allow_blank=True)
+    table = Variant
+    columns: Names = ("id", "position", "name", "switches", "role", "state", "build", "problem", "note")
 
 
-class ActivityShape(serializers.Serializer[Any]):
+class ActivityShape(DataShape):
     """Something being done now."""
 
+    of = Activity
     kind = serializers.ChoiceField(("build", "boot"))
-    id = serializers.IntegerField()
-    label = serializers.CharField()  # type: ignore[assignment]
-    since = serializers.DateTimeField(allow_null=True)
     percent = serializers.IntegerField(
         allow_null=True, help_text="The share of a build's objects that are compiled; null if unknown."
     )
-    left_s = Number()
 
 
-class QueuePlaceShape(serializers.Serializer[Any]):
+class QueuePlaceShape(DataShape):
     """The place of an experiment that waits for its turn; starts_s: seconds until then, null where it is unknown."""
 
-    position = serializers.IntegerField()
-    length = serializers.IntegerField()
-    text = serializers.CharField()
-    starts_s = Number()
+    of = QueuePlace
 
 
-class ProgressShape(serializers.Serializer[Any]):
+class ProgressShape(DataShape):
     """The progress of an experiment. percent weighs a build as five boots; eta_s: null where nothing like it was done before."""
 
-    finished = serializers.BooleanField()
-    percent = serializers.IntegerField(min_value=0, max_value=100)
-    builds_done = serializers.IntegerField()
-    builds_failed = serializers.IntegerField()
-    builds_cancelled = serializers.IntegerField()
-    builds_total = serializers.IntegerField()
-    boots_done = serializers.IntegerField()
-    boots_failed = serializers.IntegerField()
-    boots_cancelled = serializers.IntegerField()
-    boots_total = serializers.IntegerField()
-    now = ActivityShape(many=True)
-    eta_s = Number()
+    of = ExperimentProgress
+    without = ("experiment_id", "name", "state", "problem")
     stalled = serializers.CharField(
         allow_blank=True, help_text="The reason why no worker works on it; empty while one does."
     )
@@ -176,6 +134,7 @@ class ProgressShape(serializers.Serializer[Any]):
         allow_blank=True, help_text="How to get a stalled experiment going again."
     )
     queue = QueuePlaceShape(allow_null=True, help_text="Its place in the queue while it waits.")
+    percent = serializers.IntegerField(min_value=0, max_value=100)
 
 
 CONCLUSION: Any = resolve_type_hint(ConclusionData)  # type: ignore[no-untyped-call]
@@ -189,15 +148,10 @@ class ConclusionField(serializers.JSONField):
 class ExperimentDetail(ExperimentRow):
     """An experiment with its parts and how far it is."""
 
-    boots = serializers.IntegerField()
-    sequential = serializers.BooleanField()
-    iterations = serializers.IntegerField()
-    warmup = serializers.IntegerField()
-    profile = serializers.BooleanField()
-    verify = serializers.BooleanField()
-    seed = serializers.IntegerField()
-    digest = serializers.CharField()
-    base_tree_id = serializers.CharField()
+    columns: Names = (
+        *(*ExperimentRow.columns, "boots", "sequential", "iterations", "warmup", "profile", "verify", "seed"),
+        *("digest", "base_tree_id", "switches", "cases", "parts", "progress", "conclusion", "description"),
+    )
     switches = SwitchShape(many=True, source="*")
     cases = CaseShape(many=True, source="*")
     parts = VariantBrief(many=True, source="*", help_text="The variants, base first.")
@@ -218,16 +172,13 @@ COMPARISON: Any = resolve_type_hint(ComparisonData)  # type: ignore[no-untyped-c
 class ExperimentFilters(Filters):
     """`?verdict=regression`: experiments in which a candidate's primary metric has it."""
 
-    state = WordFilter(ExperimentState)
-    tree = TextFilter(field_name="tree__name")
-    target = TextFilter(field_name="target__name")
-    group = TextFilter(field_name="group")
+    rows = ExperimentRow
+    names = (
+        *("state", "tree", "target", "group", "priority", "submitter", "standing", "digest", "commit"),
+        *("origin", "verdict", "created_after", "created_before"),
+    )
     priority = WordFilter(PRIORITIES, method="with_priority")
-    submitter = TextFilter(field_name="submitter__username")
-    standing = TextFilter(field_name="standing__name")
-    digest = TextFilter(field_name="digest")
     commit = TextFilter(field_name="base_commit")
-    origin = IdFilter(field_name="origin_id")
     verdict = WordFilter(VERDICTS, method="with_verdict")
     created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")

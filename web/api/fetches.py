@@ -6,27 +6,19 @@ from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import Fetch, User
-from lab.models.states import FetchState
+from lab.operations.limit_table import Limit
 from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
 from web.api.auth import SignedIn, scopes_of
-from web.api.filters import Filters, WordFilter
 from web.api.resource import Resource, View
 from web.api.rows import Row
+from web.api.shapes import DataShape
 from web.api.submission import FetchDetail, FetchRow, fetch_line, fetch_shown
 from web.limits import all_limits
-
-
-class FetchFilters(Filters):
-    """`?state=running`."""
-
-    state = WordFilter(FetchState)
-    kind = WordFilter(Fetch.Kind)
 
 
 class Fetches(Resource):
@@ -35,7 +27,7 @@ class Fetches(Resource):
     permission_classes: Any = (SignedIn,)
     queryset = Fetch.objects.all()
     rows, whole = FetchRow, FetchDetail
-    filterset_class: Any = FetchFilters
+    filters = ("state", "kind")
     search_fields = ("progress",)
     ordering_fields = ("id", "created_at")
     ordering = ("-pk",)
@@ -66,14 +58,11 @@ class Fetches(Resource):
         return Response(fetch_shown(row, request))
 
 
-class LimitShape(serializers.Serializer[Any]):
+class LimitShape(DataShape):
     """One limit; value: a whole number of `unit`; group: a heading."""
 
-    name = serializers.CharField()
-    value = serializers.IntegerField()
-    unit = serializers.CharField()
-    what = serializers.CharField()
-    group = serializers.CharField()
+    of = Limit
+    without = ("source",)
 
 
 class LimitsView(View):

@@ -3,10 +3,11 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
-from django.db.models import Model, QuerySet
+from django.db import models
+from django.db.models import QuerySet
 from django_filters import rest_framework as django_filters
 from drf_spectacular.utils import extend_schema_field
 from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilter
@@ -14,6 +15,7 @@ from rest_framework.request import Request
 
 from lab.validation_messages import nearest
 from web.api.problems import Fault, ParameterRefused, Problem, Refusal
+from web.api.shapes import TableRow
 
 LONGEST = 200
 # SQLite refuses conditions that are nested deeper than some hundreds.
@@ -129,18 +131,13 @@ class Ordering(OrderingFilter):
         if given is None:
             return default
         known = list(getattr(view, "ordering_fields", ()))
-        paths = getattr(view, "ordering_paths", {})
         names = given.split(",")
         for name in names:
             if name.removeprefix("-") not in known:
                 raise ParameterRefused(
                     "ordering", f'"{name[:40]}" is not a field to order by; {nearest(name[:40], known)}'
                 )
-        told = [
-            ("-" if n.startswith("-") else "") + paths.get(n.removeprefix("-"), n.removeprefix("-"))
-            for n in names
-        ]
-        return [*told, "-pk" if names[0].startswith("-") else "pk"]
+        return [*names, "-pk" if names[0].startswith("-") else "pk"]
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         """As the schema tells it."""
@@ -154,11 +151,31 @@ class Ordering(OrderingFilter):
 
 
 class Filters(django_filters.FilterSet):  # type: ignore[misc]
-    """The common part of all sets of filters: errors name the parameter."""
+    """The filters of a list, whose errors name the parameter.
 
-    class Meta:
-        model: type[Model]
-        fields: tuple[str, ...] = ()
+    names: in their order; those that are not declared are equal to a column of `rows`, by its type.
+    """
+
+    rows: ClassVar[type[TableRow]]
+    names: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def get_filters(cls) -> dict[str, Any]:
+        """Return the declared filters and those of columns."""
+        declared = super().get_filters()
+        return {name: declared.get(name) or _column_filter(cls.rows, name) for name in cls.names}
+
+
+def _column_filter(rows: type[TableRow], name: str) -> django_filters.Filter:
+    path = rows.path(name)
+    column, _ = rows.column(path)
+    if isinstance(column, models.BooleanField):
+        return TruthFilter(field_name=path)
+    if isinstance(column, models.IntegerField | models.ForeignKey):
+        return IdFilter(field_name=path)
+    if column.choices:
+        return WordFilter([value for value, _ in column.choices], field_name=path)
+    return TextFilter(field_name=path)
 
 
 class Where(django_filters.DjangoFilterBackend):  # type: ignore[misc]

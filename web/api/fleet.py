@@ -12,38 +12,26 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import LateAnswer, User, Worker
-from lab.operations.fleet_state import STATES, fleet_state
+from lab.operations.fleet_state import STATES, GroupLine, fleet_state
 from lab.operations.lab_faults import experiments_of
 from lab.runs.claim import Kind
-from lab.runs.open_claims import open_claims
-from lab.runs.queue_list import queue_lines
+from lab.runs.open_claims import ClaimLine, open_claims
+from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.take_back import take_back
 from lab.runs.workers import reported_workers
-from web.api.filters import Filters, TextFilter, WordFilter
 from web.api.resource import Resource, View
 from web.api.rows import Row
-from web.api.schema import Number, Texts
+from web.api.shapes import DataShape, TableRow
 
 
-class WorkerRow(serializers.Serializer[Any]):
+class WorkerRow(TableRow):
     """A process that takes work. idle_reason: why it takes none now; disk: bytes where it works."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    host = serializers.CharField()
-    queues = Texts()
-    version = serializers.CharField(allow_blank=True)
-    started_at = serializers.DateTimeField()
-    seen_at = serializers.DateTimeField()
-    disk_free = serializers.IntegerField(allow_null=True)
-    disk_total = serializers.IntegerField(allow_null=True)
-    idle_reason = serializers.CharField(allow_blank=True)
-
-
-class WorkerFilters(Filters):
-    """By its host."""
-
-    host = TextFilter(field_name="host")
+    table = Worker
+    columns = (
+        *("id", "name", "host", "queues", "version", "started_at", "seen_at", "disk_free", "disk_total"),
+        "idle_reason",
+    )
 
 
 class Workers(Resource):
@@ -51,22 +39,17 @@ class Workers(Resource):
 
     queryset = Worker.objects.all()
     rows = WorkerRow
-    filterset_class: Any = WorkerFilters
+    filters = ("host",)
     search_fields = ("name", "version", "idle_reason")
     ordering_fields = ("id", "name", "seen_at")
     ordering = ("name", "pk")
     needed: ClassVar = {"list": "operate", "retrieve": "operate"}
 
 
-class QueueShape(serializers.Serializer[Any]):
+class QueueShape(DataShape):
     """A queue. oldest_s: how long the oldest in it could have been taken; paused: workers that say why they take nothing."""
 
-    name = serializers.CharField()
-    waiting = serializers.IntegerField()
-    running = serializers.IntegerField()
-    oldest_s = Number()
-    workers = Texts()
-    paused = Texts()
+    of = QueueLine
 
 
 class Queues(View):
@@ -92,15 +75,11 @@ class TargetStates(serializers.JSONField):
     """Number of targets in each state that there is."""
 
 
-class GroupShape(serializers.Serializer[Any]):
+class GroupShape(DataShape):
     """Targets that are equal; group: "" for all that are in none. finished, failed: boots of the last day, and lost by the lab."""
 
-    group = serializers.CharField(allow_blank=True)
-    targets = serializers.IntegerField()
+    of = GroupLine
     states = TargetStates()
-    waiting = serializers.IntegerField()
-    finished = serializers.IntegerField()
-    failed = serializers.IntegerField()
 
 
 class FleetShape(serializers.Serializer[Any]):
@@ -126,20 +105,11 @@ class Fleet(View):
         return Response({"targets": len(fleet.targets), "states": dict(fleet.states), "groups": groups})
 
 
-class ClaimShape(serializers.Serializer[Any]):
+class ClaimShape(DataShape):
     """A build or run that a worker holds. over: its lease ran out; left_s: until then, negative since."""
 
+    of = ClaimLine
     kind = serializers.ChoiceField(LateAnswer.Kind.choices)
-    id = serializers.IntegerField()
-    label = serializers.CharField()  # type: ignore[assignment]  # a column, not the field's own
-    claimed_by = serializers.CharField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    lease_until = serializers.DateTimeField(allow_null=True)
-    over = serializers.BooleanField()
-    lease = serializers.CharField()
-    attempt = serializers.IntegerField()
-    left_s = Number()
-    target = serializers.CharField(allow_blank=True)
 
 
 class Claims(View):
@@ -163,30 +133,16 @@ class Claims(View):
         return HttpResponse(status=204)
 
 
-class LateAnswerRow(serializers.Serializer[Any]):
+class LateAnswerRow(TableRow):
     """An answer to a claim that was not held any more; nothing of it was written.
 
     work: the number of the build or run. experiment: of a build the newest that uses it; null where it was deleted.
     target: where the run booted. said: what the answer was. why: what had become of the work.
     """
 
-    id = serializers.IntegerField()
-    kind = serializers.ChoiceField(LateAnswer.Kind.choices)
-    work = serializers.IntegerField()
+    table = LateAnswer
+    columns = ("id", "kind", "work", "experiment", "target", "worker", "said", "why", "at")
     experiment = serializers.IntegerField(source="*", allow_null=True)
-    target = serializers.CharField(allow_blank=True)
-    worker = serializers.CharField()
-    said = serializers.CharField()
-    why = serializers.CharField()
-    at = serializers.DateTimeField()
-
-
-class LateAnswerFilters(Filters):
-    """By what was answered, and where from."""
-
-    kind = WordFilter(LateAnswer.Kind)
-    target = TextFilter(field_name="target")
-    worker = TextFilter(field_name="worker")
 
 
 class LateAnswers(Resource):
@@ -194,7 +150,7 @@ class LateAnswers(Resource):
 
     queryset = LateAnswer.objects.all()
     rows = LateAnswerRow
-    filterset_class: Any = LateAnswerFilters
+    filters = ("kind", "target", "worker")
     search_fields = ("worker", "target", "said", "why")
     ordering_fields = ("id", "at")
     ordering = ("-pk",)

@@ -23,34 +23,26 @@ from lab.hooks.changes import (
 )
 from lab.hooks.events import EVENTS
 from lab.models import Delivery, Hook, User
-from lab.models.states import DeliveryState
 from lab.people.permissions import may
 from web.api.auth import Allowed, OwnThings, scopes_of
 from web.api.fields import Body, Text, Truth, Word, taken
-from web.api.filters import Filters, IdFilter, Known, TextFilter, TruthFilter, WordFilter
+from web.api.filters import Known
 from web.api.resource import Resource
 from web.api.rows import Row, read_rows
-from web.api.schema import Mapped, Texts
+from web.api.shapes import Names, TableRow
 
 
-class HookRow(serializers.Serializer[Any]):
+class HookRow(TableRow):
     """A hook; its secret is returned when it is made, never again. tree: null for all."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    kind = serializers.ChoiceField(Hook.Kind.choices)
-    url = serializers.CharField()
-    tree = serializers.CharField(source="tree.name", allow_null=True)
-    events = Texts()
-    enabled = serializers.BooleanField()
-    owner = serializers.CharField(source="owner.username", allow_null=True)
-    created_at = serializers.DateTimeField()
+    table = Hook
+    columns: Names = ("id", "name", "kind", "url", "tree", "events", "enabled", "owner", "created_at")
 
 
 class MadeHook(HookRow):
     """A hook with what signs its deliveries, or opens its forge."""
 
-    secret = serializers.CharField()
+    columns: Names = (*HookRow.columns, "secret")
 
 
 class WantedHook(Body):
@@ -65,28 +57,15 @@ class WantedHook(Body):
     enabled = Truth(default=True)
 
 
-class DeliveryRow(serializers.Serializer[Any]):
+class DeliveryRow(TableRow):
     """One event for one hook. answer: how the other side's began, or why there was none."""
 
-    id = serializers.IntegerField()
+    table = Delivery
+    columns: Names = (
+        *("id", "hook", "event", "subject", "state", "attempts", "next_at", "status", "answer"),
+        *("created_at", "delivered_at"),
+    )
     hook = serializers.IntegerField(source="hook_id")
-    event = serializers.CharField()
-    subject = serializers.CharField()
-    state = serializers.ChoiceField(DeliveryState.choices)
-    attempts = serializers.IntegerField()
-    next_at = serializers.DateTimeField()
-    status = serializers.IntegerField(allow_null=True)
-    answer = serializers.CharField(allow_blank=True)
-    created_at = serializers.DateTimeField()
-    delivered_at = serializers.DateTimeField(allow_null=True)
-
-
-class HookFilters(Filters):
-    """By kind and tree."""
-
-    kind = WordFilter(Hook.Kind)
-    tree = TextFilter(field_name="tree__name")
-    enabled = TruthFilter(field_name="enabled")
 
 
 class Hooks(Resource):
@@ -95,7 +74,7 @@ class Hooks(Resource):
     permission_classes = (OwnThings, Allowed)
     queryset = Hook.objects.all()
     rows = HookRow
-    filterset_class: Any = HookFilters
+    filters = ("kind", "tree", "enabled")
     search_fields = ("name", "url")
     ordering_fields = ("id", "name")
     ordering = ("name", "pk")
@@ -155,16 +134,7 @@ class Hooks(Resource):
 class DeliveryDetail(DeliveryRow):
     """A delivery with what it tells."""
 
-    payload = Mapped()
-
-
-class DeliveryFilters(Filters):
-    """By hook, event and how it stands."""
-
-    hook = IdFilter(field_name="hook_id")
-    event = TextFilter(field_name="event")
-    subject = TextFilter(field_name="subject")
-    state = WordFilter(DeliveryState)
+    columns: Names = (*DeliveryRow.columns, "payload")
 
 
 class Deliveries(Resource):
@@ -173,7 +143,7 @@ class Deliveries(Resource):
     permission_classes = (OwnThings, Allowed)
     queryset = Delivery.objects.filter(user=None)
     rows, whole = DeliveryRow, DeliveryDetail
-    filterset_class: Any = DeliveryFilters
+    filters = ("hook", "event", "subject", "state")
     ordering_fields = ("id", "state", "next_at")
     ordering = ("-pk",)
     needed: ClassVar = {"again": "submit"}

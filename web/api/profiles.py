@@ -2,10 +2,9 @@
 """Profiles: what the CPUs, or the waits, of one boot did, in the forms of other tools."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 from django.http import HttpResponse
-from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 
@@ -16,9 +15,8 @@ from lab.profiles.analysis.source_lines import merged_lines
 from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.exports.formats import TREE_FORMS
 from web.api.files import as_file, form_named, told_as_file
-from web.api.filters import Filters, IdFilter, WordFilter
 from web.api.resource import Plain, Resource
-from web.api.schema import Number
+from web.api.shapes import TableRow
 
 # By the name in the address: the media type, and the suffix of the file.
 FORMS: Mapping[str, tuple[str, str]] = {
@@ -26,33 +24,15 @@ FORMS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class ProfileRow(serializers.Serializer[Any]):
+class ProfileRow(TableRow):
     """A profile. samples: the sum of its weights; overhead: of elapsed time, as a fraction."""
 
-    id = serializers.IntegerField()
-    run = serializers.IntegerField(source="run_id")
-    experiment = serializers.IntegerField(source="run.experiment_id")
-    variant = serializers.IntegerField(source="run.variant_id")
-    case = serializers.IntegerField(source="run.case_id")
-    kind = serializers.ChoiceField(Profile.Kind.choices)
-    samples = serializers.IntegerField()
-    waits = serializers.IntegerField()
-    lost = serializers.IntegerField()
-    throttled = serializers.IntegerField()
-    overhead = Number()
-    truncated = serializers.CharField(allow_blank=True)
-    kernel_build_id = serializers.CharField(allow_blank=True)
-    perf_data_sha256 = serializers.CharField(allow_blank=True)
-
-
-class ProfileFilters(Filters):
-    """By what was profiled."""
-
-    run = IdFilter(field_name="run_id")
-    experiment = IdFilter(field_name="run__experiment_id")
-    variant = IdFilter(field_name="run__variant_id")
-    case = IdFilter(field_name="run__case_id")
-    kind = WordFilter(Profile.Kind)
+    table = Profile
+    paths: ClassVar = {"experiment": "run__experiment", "variant": "run__variant", "case": "run__case"}
+    columns = (
+        *("id", "run", "experiment", "variant", "case", "kind", "samples", "waits", "lost", "throttled"),
+        *("overhead", "truncated", "kernel_build_id", "perf_data_sha256"),
+    )
 
 
 class Profiles(Resource):
@@ -60,7 +40,7 @@ class Profiles(Resource):
 
     queryset = Profile.objects.all()
     rows = ProfileRow
-    filterset_class: Any = ProfileFilters
+    filters = ("run", "experiment", "variant", "case", "kind")
     ordering_fields = ("id", "run", "samples")
     ordering = ("-pk",)
     also_answers = {"form": (422,)}  # noqa: RUF012  as the base class declares it

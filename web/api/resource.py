@@ -13,8 +13,9 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from lab.people.permissions import Action
-from web.api.filters import Known, Ordering, Search, Where
+from web.api.filters import Filters, Known, Ordering, Search, Where
 from web.api.rows import Row, Shape, read_rows
+from web.api.shapes import Names, TableRow
 
 
 class View(GenericViewSet[Any]):
@@ -46,11 +47,22 @@ class View(GenericViewSet[Any]):
 
 
 class Resource(View):
-    """Rows of one table: `rows` in lists, `whole` for one of them (the same if not said)."""
+    """Rows of one table: `rows` in lists, `whole` for one of them (the same if not said).
 
-    rows: ClassVar[Shape]
-    whole: ClassVar[Shape | None] = None
+    filters: names of columns by which a list is filtered; a list with further filters names its `filterset_class`.
+    """
+
+    rows: ClassVar[type[TableRow]]
+    whole: ClassVar[type[TableRow] | None] = None
+    filters: ClassVar[Names] = ()
+    filterset_class: Any = None
     filter_backends: Any = (Known, Where, Search, Ordering)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.filters:
+            own = {"rows": cls.rows, "names": cls.filters}
+            cls.filterset_class = type(f"{cls.__name__}Filters", (Filters,), own)
 
     def get_serializer_class(self) -> Shape:
         """The shape of what the current action answers with."""

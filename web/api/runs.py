@@ -11,52 +11,43 @@ from rest_framework.request import Request
 
 from lab.errors import one_row
 from lab.models import Run
-from lab.models.states import Outcome, Purpose, RunState
+from lab.models.states import Outcome, RunState
 from lab.storage.files import KeptFile
 from web.api.builds import BLAMED
-from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
+from web.api.filters import Filters, WordFilter
 from web.api.logs import log_from, told_as_log
 from web.api.resource import Plain, Resource
-from web.api.schema import Listed, Mapped, Texts
+from web.api.schema import Listed
+from web.api.shapes import Names, TableRow
 
 
-class RunRow(serializers.Serializer[Any]):
+class RunRow(TableRow):
     """A boot. target: where it boots or booted, null while any target that may take it can. invalid: why its numbers do not
     count although it finished; expired_at: when its files were removed.
     """
 
-    id = serializers.IntegerField()
-    experiment = serializers.IntegerField(source="experiment_id")
-    variant = serializers.IntegerField(source="variant_id")
-    variant_name = serializers.CharField(source="variant.name")
-    case = serializers.IntegerField(source="case_id")
-    workload = serializers.CharField(source="case.workload")
-    preset = serializers.CharField(source="case.preset")
-    target = serializers.CharField(source="target.name", allow_null=True)
-    block = serializers.IntegerField()
-    retake = serializers.IntegerField()
-    position = serializers.IntegerField()
-    purpose = serializers.ChoiceField(Purpose.choices)
-    state = serializers.ChoiceField(RunState.choices)
-    outcome = serializers.ChoiceField(Outcome.choices, allow_blank=True)
+    table = Run
+    paths: ClassVar = {
+        "variant_name": "variant__name",
+        "workload": "case__workload",
+        "preset": "case__preset",
+        "build": "variant__build",
+    }
+    columns: Names = (
+        *("id", "experiment", "variant", "variant_name", "case", "workload", "preset", "target", "block"),
+        *("retake", "position", "purpose", "state", "outcome", "blame", "problem", "invalid", "attempt"),
+        *("created_at", "started_at", "finished_at", "expired_at"),
+    )
     blame = serializers.ChoiceField(BLAMED, allow_blank=True)
-    problem = serializers.CharField(allow_blank=True)
-    invalid = Texts()
-    attempt = serializers.IntegerField()
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
-    expired_at = serializers.DateTimeField(allow_null=True)
 
 
 class RunDetail(RunRow):
     """A boot with all that was noted: where it ran, what it printed, what the kernel complained about."""
 
-    problem_detail = serializers.CharField(allow_blank=True)
-    line = serializers.CharField(allow_blank=True)
-    environment = Mapped()
-    extras = Mapped()
-    counters = Mapped()
+    columns: Names = (
+        *(*RunRow.columns, "problem_detail", "line", "environment", "extras", "counters"),
+        *("unavailable", "findings"),
+    )
     unavailable = Listed()
     findings = Listed()
 
@@ -64,15 +55,11 @@ class RunDetail(RunRow):
 class RunFilters(Filters):
     """By what it belongs to and how it stands."""
 
-    experiment = IdFilter(field_name="experiment_id")
-    variant = IdFilter(field_name="variant_id")
-    case = IdFilter(field_name="case_id")
-    build = IdFilter(field_name="variant__build_id")
-    block = IdFilter(field_name="block")
-    workload = TextFilter(field_name="case__workload")
-    target = TextFilter(field_name="target__name")
-    purpose = WordFilter(Purpose)
-    state = WordFilter(RunState)
+    rows = RunRow
+    names = (
+        *("experiment", "variant", "case", "build", "block", "workload", "target", "purpose", "state"),
+        "outcome",
+    )
     outcome = WordFilter(Outcome, method="with_outcome")
 
     def with_outcome(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:

@@ -27,14 +27,15 @@ from lab.standing.changes import (
     remove_standing,
     run_standing,
 )
-from lab.trends.repeatability import repeatability, repeats
+from lab.trends.repeatability import Repeat, Repeatability, repeatability, repeats
 from web.api.auth import scopes_of
 from web.api.fields import Body, Text, Truth, Whole, taken
-from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter
+from web.api.filters import Filters, TruthFilter
 from web.api.problems import within
 from web.api.resource import Resource
 from web.api.rows import Row, finite, read_rows
 from web.api.schema import Number
+from web.api.shapes import DataShape, Names, TableRow
 from web.api.submission import DescriptionShape
 
 NAME = OpenApiParameter("name", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}, OpenApiParameter.PATH)
@@ -50,35 +51,27 @@ FIELDS = (
 )
 
 
-class StandingRow(serializers.Serializer[Any]):
+class StandingRow(TableRow):
     """A standing experiment. problem: why its last look queued nothing although there was something."""
 
-    name = serializers.CharField()
-    owner = serializers.CharField(source="owner.username", allow_null=True)
-    tree = serializers.CharField(source="tree.name")
-    branch = serializers.CharField(allow_blank=True)
-    enabled = serializers.BooleanField()
-    quiet_from = serializers.IntegerField()
-    quiet_until = serializers.IntegerField()
-    poll_every_s = serializers.IntegerField()
-    backfill = serializers.BooleanField()
-    last_commit = serializers.CharField(allow_blank=True)
-    due = serializers.BooleanField()
-    polled_at = serializers.DateTimeField(allow_null=True)
-    problem = serializers.CharField(allow_blank=True)
-    created_at = serializers.DateTimeField()
+    table = Standing
+    columns: Names = (
+        *("name", "owner", "tree", "branch", "enabled", "quiet_from", "quiet_until", "poll_every_s"),
+        *("backfill", "last_commit", "due", "polled_at", "problem", "created_at"),
+    )
 
 
 class StandingDetail(StandingRow):
     """A standing experiment with the description it submits."""
 
+    columns: Names = (*StandingRow.columns, "spec")
     spec = serializers.DictField()
 
 
 class MadeStanding(StandingDetail):
     """A standing experiment with what a forge signs its pushes with; told this once."""
 
-    secret = serializers.CharField()
+    columns: Names = (*StandingDetail.columns, "secret")
 
 
 class WantedStanding(Body):
@@ -100,20 +93,12 @@ class WantedStanding(Body):
     mail_to = serializers.ListField(child=Text(max_length=254), max_length=MOST_ADDRESSES, default=list)
 
 
-class StandingFilters(Filters):
-    """By owner, tree and whether it looks."""
-
-    owner = TextFilter(field_name="owner__username")
-    tree = TextFilter(field_name="tree__name")
-    enabled = TruthFilter(field_name="enabled")
-
-
 class Standings(Resource):
     """Standing experiments."""
 
     queryset = Standing.objects.all()
     rows, whole = StandingRow, StandingDetail
-    filterset_class: Any = StandingFilters
+    filters = ("owner", "tree", "enabled")
     search_fields = ("name", "tree__name", "branch")
     ordering_fields = ("name", "created_at")
     ordering = ("name", "pk")
@@ -169,47 +154,34 @@ class Standings(Resource):
         return {**found[0], "spec": finite(spec)}
 
 
-class AlertRow(serializers.Serializer[Any]):
+class AlertRow(TableRow):
     """A step that appeared in a trend which a standing experiment feeds."""
 
-    id = serializers.IntegerField()
-    standing = serializers.CharField(source="standing.name")
-    experiment = serializers.IntegerField(source="experiment_id", allow_null=True)
-    trend = serializers.CharField()
-    metric = serializers.CharField()
-    commit = serializers.CharField()
-    ratio = Number()
-    worse = serializers.BooleanField()
-    text = serializers.CharField()
-    seen_by = serializers.CharField(source="seen_by.username", allow_null=True)
-    seen_at = serializers.DateTimeField(allow_null=True)
-    created_at = serializers.DateTimeField()
+    table = Alert
+    columns: Names = (
+        *("id", "standing", "experiment", "trend", "metric", "commit", "ratio", "worse", "text"),
+        *("seen_by", "seen_at", "created_at"),
+    )
 
 
 class AlertFilters(Filters):
     """By what it is about, and whether somebody has seen it."""
 
-    standing = TextFilter(field_name="standing__name")
-    experiment = IdFilter(field_name="experiment_id")
-    trend = TextFilter(field_name="trend")
-    worse = TruthFilter(field_name="worse")
+    rows = AlertRow
+    names = ("standing", "experiment", "trend", "worse", "unseen")
     unseen = TruthFilter(field_name="seen_at", lookup_expr="isnull")
 
 
-class RepeatShape(serializers.Serializer[Any]):
+class RepeatShape(DataShape):
     """An alert whose revision was measured again, by which experiments, and whether these confirm it."""
 
-    alert = serializers.IntegerField()
-    experiments = serializers.ListField(child=serializers.IntegerField())
-    confirmed = serializers.BooleanField()
+    of = Repeat
 
 
-class RepeatabilityShape(serializers.Serializer[Any]):
+class RepeatabilityShape(DataShape):
     """The repeatability of all alerts. share: confirmed / repeated, null while none was repeated."""
 
-    alerts = serializers.IntegerField()
-    repeated = serializers.IntegerField()
-    confirmed = serializers.IntegerField()
+    of = Repeatability
     share = Number()
     repeats = RepeatShape(many=True)
 

@@ -20,11 +20,12 @@ from rest_framework.response import Response
 from lab.errors import FieldRefused, NeedsWorker
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Fetch, User
-from lab.models.states import FetchState, Role
+from lab.models.states import Role
 from lab.submission.fetches.problem import error_of
 from lab.submission.fetches.requests import FetchRequest, fetches_before, find_fetch, request_fetch
 from lab.submission.fetches.series import WantedSeries
 from lab.submission.idempotency import submit_under_key
+from lab.submission.preview import Detectable, PatchPreview, Preview, SwitchPreview, VariantPreview
 from lab.submission.received_series import Upload, each_patch, receive_files
 from lab.submission.web_process import every_fault_here, preview_here, submit_noted
 from web.api.fields import NO_NUL
@@ -32,7 +33,8 @@ from web.api.limits import SubmitLimit
 from web.api.problems import ParameterRefused, problem_of
 from web.api.resource import Resource
 from web.api.rows import finite
-from web.api.schema import Number, ProblemShape
+from web.api.schema import ProblemShape
+from web.api.shapes import DataShape, Names, TableRow
 
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 KEY_HEADER = OpenApiParameter(
@@ -133,99 +135,66 @@ class DescriptionSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-
         return whole
 
 
-class VariantPreviewShape(serializers.Serializer[Any]):
+class VariantPreviewShape(DataShape):
     """One variant: built already, to build, or pruned with the reason."""
 
-    name = serializers.CharField()
+    of = VariantPreview
     role = serializers.ChoiceField(Role.choices)
     state = serializers.ChoiceField(("built", "to build", "pruned"))
-    reason = serializers.CharField(allow_blank=True)
 
 
-class DetectableShape(serializers.Serializer[Any]):
+class DetectableShape(DataShape):
     """The smallest change of a metric that would be found four times in five; null where nothing tells.
 
     estimate: words where it comes from shipped figures; empty where it comes from this lab's own experiments.
     """
 
-    case = serializers.CharField()
-    metric = serializers.CharField()
-    change = Number()
-    experiments = serializers.IntegerField()
-    estimate = serializers.CharField(allow_blank=True)
+    of = Detectable
 
 
-class PatchPreviewShape(serializers.Serializer[Any]):
+class PatchPreviewShape(DataShape):
     """One patch as it was read. number of total in that version of its series; 0 where its subject says nothing."""
 
-    title = serializers.CharField()
-    author = serializers.CharField(allow_blank=True)
-    date = serializers.CharField(allow_blank=True)
-    files = serializers.ListField(child=serializers.CharField())
-    added = serializers.IntegerField()
-    removed = serializers.IntegerField()
-    number = serializers.IntegerField()
-    total = serializers.IntegerField()
-    version = serializers.IntegerField()
+    of = PatchPreview
 
 
-class SwitchPreviewShape(serializers.Serializer[Any]):
+class SwitchPreviewShape(DataShape):
     """One switch as it was read. report: what was repaired; notes: which mails were chosen and left out."""
 
-    name = serializers.CharField()
+    of = SwitchPreview
     kind = serializers.ChoiceField(("patch", "config"))
-    title = serializers.CharField(allow_blank=True)
-    author = serializers.CharField(allow_blank=True)
-    link = serializers.CharField(allow_blank=True)
-    version = serializers.IntegerField()
-    patches = PatchPreviewShape(many=True)
-    report = serializers.ListField(child=serializers.CharField())
-    notes = serializers.ListField(child=serializers.CharField())
-    requires = serializers.ListField(child=serializers.CharField())
-    excludes = serializers.ListField(child=serializers.CharField())
-    text = serializers.CharField(allow_blank=True)
 
 
-class PreviewShape(serializers.Serializer[Any]):
+class PreviewShape(DataShape):
     """The cost of an experiment. boots: at most; fewest: where boots may stop early; seconds: null where not known.
 
     estimate: words where seconds comes from shipped figures, empty where it comes from this lab; at_least: it may take longer.
     """
 
-    variants = VariantPreviewShape(many=True)
-    builds = serializers.IntegerField()
-    boots = serializers.IntegerField()
-    fewest = serializers.IntegerField()
-    seconds = Number()
-    estimate = serializers.CharField(allow_blank=True)
-    at_least = serializers.BooleanField()
-    detectable = DetectableShape(many=True)
-    switches = SwitchPreviewShape(many=True)
+    of = Preview
 
 
-class FetchRow(serializers.Serializer[Any]):
+class FetchRow(TableRow):
     """A preview or submission that a worker carries out, since its tree is fetched by git or not imported yet.
 
     before: how many were asked for earlier and are not over; received_bytes: what the other host has sent.
     """
 
-    id = serializers.IntegerField()
+    table = Fetch
+    columns: Names = (
+        *("id", "url", "page", "kind", "state", "progress", "received_bytes", "before", "created_at"),
+        *("started_at", "finished_at", "experiment"),
+    )
     url = serializers.CharField(source="*")
     page = serializers.CharField(source="*", help_text="The address of its page, for people.")
-    kind = serializers.ChoiceField(Fetch.Kind.choices)
-    state = serializers.ChoiceField(FetchState.choices)
     progress = serializers.CharField(allow_blank=True)
-    received_bytes = serializers.IntegerField()
     before = serializers.IntegerField(source="*")
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
-    experiment = serializers.IntegerField(source="experiment_id", allow_null=True)
 
 
 class FetchDetail(FetchRow):
     """A fetch with its result: a preview or an experiment, or the problem it ended with."""
 
+    columns: Names = (*FetchRow.columns, "preview", "problem")
     preview = PreviewShape(allow_null=True)
     problem = ProblemShape(allow_null=True)
 

@@ -5,7 +5,6 @@ from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -16,23 +15,19 @@ from lab.models import Experiment, Note, Revision, Run, Triage, User
 from lab.notes.changes import LONGEST, delete_note, edit_note, write_note
 from web.api.auth import scopes_of
 from web.api.fields import Body, Text, Whole, Word, taken
-from web.api.filters import MOST_ID, Filters, IdFilter, TextFilter, WordFilter
+from web.api.filters import MOST_ID
 from web.api.resource import Resource
+from web.api.shapes import TableRow
 
 
-class NoteRow(serializers.Serializer[Any]):
+class NoteRow(TableRow):
     """A note; on one of an experiment, a run or a revision. Plain text, never markup."""
 
-    id = serializers.IntegerField()
-    author = serializers.CharField(source="author.username", allow_null=True)
-    experiment = serializers.IntegerField(source="experiment_id", allow_null=True)
-    run = serializers.IntegerField(source="run_id", allow_null=True)
-    tree = serializers.CharField(source="revision.tree.name", allow_null=True)
-    commit = serializers.CharField(source="revision.commit", allow_null=True)
-    trend = serializers.CharField(allow_blank=True)
-    text = serializers.CharField()
-    created_at = serializers.DateTimeField()
-    edited_at = serializers.DateTimeField(allow_null=True)
+    table = Note
+    paths: ClassVar = {"tree": "revision__tree", "commit": "revision__commit"}
+    columns = (
+        *("id", "author", "experiment", "run", "tree", "commit", "trend", "text", "created_at", "edited_at"),
+    )
 
 
 class WantedNote(Body):
@@ -52,22 +47,12 @@ class NoteText(Body):
     text = Text(min_length=1, max_length=LONGEST)
 
 
-class NoteFilters(Filters):
-    """By what they are on and whose they are."""
-
-    experiment = IdFilter(field_name="experiment_id")
-    run = IdFilter(field_name="run_id")
-    commit = TextFilter(field_name="revision__commit")
-    trend = TextFilter(field_name="trend")
-    author = TextFilter(field_name="author__username")
-
-
 class Notes(Resource):
     """Notes."""
 
     queryset = Note.objects.all()
     rows = NoteRow
-    filterset_class: Any = NoteFilters
+    filters = ("experiment", "run", "commit", "trend", "author")
     search_fields = ("text", "author__username")
     ordering_fields = ("id", "created_at")
     ordering = ("-pk",)
@@ -123,19 +108,15 @@ def _revision(wanted: dict[str, Any]) -> Revision | None:
     return row
 
 
-class TriageRow(serializers.Serializer[Any]):
+class TriageRow(TableRow):
     """A decision about a regression; of those on the same case, variant and metric the newest counts."""
 
-    id = serializers.IntegerField()
-    experiment = serializers.IntegerField(source="case.experiment_id")
-    case = serializers.IntegerField(source="case_id")
-    variant = serializers.IntegerField(source="variant_id")
-    metric = serializers.CharField()
-    state = serializers.ChoiceField(Triage.State.choices)
-    reason = serializers.CharField(allow_blank=True)
-    fixed_by = serializers.CharField(allow_blank=True)
-    author = serializers.CharField(source="author.username", allow_null=True)
-    created_at = serializers.DateTimeField()
+    table = Triage
+    paths: ClassVar = {"experiment": "case__experiment"}
+    columns = (
+        *("id", "experiment", "case", "variant", "metric", "state", "reason", "fixed_by", "author"),
+        "created_at",
+    )
 
 
 class WantedTriage(Body):
@@ -150,23 +131,12 @@ class WantedTriage(Body):
     seen = Whole(min_value=1, max_value=MOST_ID, allow_null=True, default=None)
 
 
-class TriageFilters(Filters):
-    """By what is decided on."""
-
-    experiment = IdFilter(field_name="case__experiment_id")
-    case = IdFilter(field_name="case_id")
-    variant = IdFilter(field_name="variant_id")
-    metric = TextFilter(field_name="metric")
-    state = WordFilter(Triage.State)
-    author = TextFilter(field_name="author__username")
-
-
 class Triages(Resource):
     """Decisions about regressions."""
 
     queryset = Triage.objects.all()
     rows = TriageRow
-    filterset_class: Any = TriageFilters
+    filters = ("experiment", "case", "variant", "metric", "state", "author")
     ordering_fields = ("id", "created_at")
     ordering = ("-pk",)
     needed: ClassVar = {"create": "submit"}

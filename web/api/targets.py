@@ -28,45 +28,36 @@ from lab.targets.health_checks import ask_check
 from lab.targets.quarantine import release_target
 from web.api.auth import scopes_of
 from web.api.fields import NO_NUL, Body, Text, Truth, Whole, Word, taken
-from web.api.filters import Filters, TextFilter, TruthFilter
 from web.api.resource import Resource
 from web.api.rows import Row, read_rows
-from web.api.schema import Mapped, Number
+from web.api.schema import Mapped
+from web.api.shapes import Names, TableRow
 
 # Of a target's checks, as its own address tells them.
 LATEST = 50
 
 
-class TargetRow(serializers.Serializer[Any]):
+class TargetRow(TableRow):
     """One machine. faults: of the lab, in a row; quarantined_at: since when it boots nothing because of them."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    group = serializers.CharField(allow_blank=True)
-    driver = serializers.CharField()
-    vcpus = serializers.IntegerField()
-    memory_mib = serializers.IntegerField()
-    enabled = serializers.BooleanField()
-    tuning = Mapped()
-    faults = serializers.IntegerField()
-    quarantined_at = serializers.DateTimeField(allow_null=True)
-    quarantine_reason = serializers.CharField(allow_blank=True)
-    created_at = serializers.DateTimeField()
+    table = Target
+    columns: Names = (
+        *("id", "name", "group", "driver", "vcpus", "memory_mib", "enabled", "tuning", "faults"),
+        *("quarantined_at", "quarantine_reason", "created_at"),
+    )
 
 
-class CheckRow(serializers.Serializer[Any]):
+class CheckRow(TableRow):
     """A known-good kernel booted with the calibration workload. value: in the unit of the metric."""
 
-    at = serializers.DateTimeField()
-    ok = serializers.BooleanField()
-    problem = serializers.CharField(allow_blank=True)
-    metric = serializers.CharField(allow_blank=True)
-    value = Number(allow_null=True)
+    table = HealthCheck
+    columns: Names = ("at", "ok", "problem", "metric", "value")
 
 
 class TargetDetail(TargetRow):
     """A machine with its latest health checks, how it is reached and what is noted about it; those null but for operators."""
 
+    columns: Names = (*TargetRow.columns, "access", "remark", "checks")
     access = Mapped(allow_null=True)
     remark = serializers.CharField(allow_null=True, allow_blank=True)
     checks = CheckRow(many=True, source="*")
@@ -113,21 +104,12 @@ class WantedTarget(Body):
     tuning = Part(default=dict)
 
 
-class TargetFilters(Filters):
-    """By name, group, driver and whether it takes part."""
-
-    name = TextFilter(field_name="name")
-    group = TextFilter(field_name="group")
-    driver = TextFilter(field_name="driver")
-    enabled = TruthFilter(field_name="enabled")
-
-
 class Targets(Resource):
     """Targets."""
 
     queryset = Target.objects.all()
     rows, whole = TargetRow, TargetDetail
-    filterset_class: Any = TargetFilters
+    filters = ("name", "group", "driver", "enabled")
     search_fields = ("name", "group")
     ordering_fields = ("id", "name", "group")
     ordering = ("name", "pk")

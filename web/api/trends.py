@@ -16,31 +16,24 @@ from lab.models import Target, Trend
 from lab.trends.export import point_data, step_data
 from lab.trends.page import trend_page
 from lab.trends.summary import trend_lines
-from web.api.filters import Filters, Known, TextFilter, TruthFilter, Where
+from web.api.filters import Filters, Known, TextFilter, Where
 from web.api.resource import Plain, View
 from web.api.rows import Row, finite
-from web.api.schema import Mapped, Number
+from web.api.schema import Number
+from web.api.shapes import Names, TableRow
 from web.views.trend_data import as_csv
 
 
-class TrendRow(serializers.Serializer[Any]):
+class TrendRow(TableRow):
     """The identity of a trend."""
 
-    key = serializers.CharField()
+    table = Trend
+    columns: Names = (
+        *("key", "url", "page", "tree", "workload", "preset", "params", "target", "clock", "config"),
+        *("metric", "unit", "better", "margin", "primary"),
+    )
     url = serializers.URLField()
     page = serializers.URLField()
-    tree = serializers.CharField()
-    workload = serializers.CharField()
-    preset = serializers.CharField()
-    params = Mapped()
-    target = serializers.CharField()
-    clock = serializers.CharField()
-    config = serializers.CharField()
-    metric = serializers.CharField()
-    unit = serializers.CharField(allow_blank=True)
-    better = serializers.CharField()
-    margin = Number()
-    primary = serializers.BooleanField()
 
 
 class PointShape(serializers.Serializer[Any]):
@@ -77,21 +70,17 @@ class StepShape(serializers.Serializer[Any]):
 class TrendShape(TrendRow):
     """A trend with its points, oldest first, and its steps."""
 
+    columns: Names = (*TrendRow.columns, "points", "steps", "unplaced")
     points = PointShape(many=True)
     steps = StepShape(many=True)
-    unplaced = serializers.IntegerField()
 
 
 class TrendFilters(Filters):
     """By what makes a trend one."""
 
-    tree = TextFilter(field_name="tree__name")
-    workload = TextFilter(field_name="workload")
-    preset = TextFilter(field_name="preset")
+    rows = TrendRow
+    names = ("tree", "workload", "preset", "target", "clock", "metric", "primary")
     target = TextFilter(method="on_target")
-    clock = TextFilter(field_name="clock")
-    metric = TextFilter(field_name="metric")
-    primary = TruthFilter(field_name="primary")
 
     def on_target(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         """Trends of a target, or of the group that it is in."""
@@ -134,8 +123,7 @@ class Trends(View):
         return as_csv(request._request, key)
 
     def _row(self, line: Any) -> Row:
-        names = set(TrendRow().fields) - {"url", "page"}
         root = self.request.build_absolute_uri("/")
-        row = {name: getattr(line, name) for name in names}
+        row = {name: getattr(line, name) for name in TrendRow.columns if name not in {"url", "page"}}
         row["url"], row["page"] = f"{root}api/v1/trends/{line.key}/", f"{root}trends/{line.key}/"
         return finite(row)  # type: ignore[no-any-return]

@@ -1,40 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Variants: combinations of switches, each one build."""
 
-from typing import Any
-
-from rest_framework import serializers
-
 from lab.models import Variant
-from lab.models.states import Role, VariantState
 from web.api.experiments import VariantBrief
-from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
 from web.api.resource import Resource
+from web.api.shapes import Names
 
 
 class VariantRow(VariantBrief):
     """A variant."""
 
-    experiment = serializers.IntegerField(source="experiment_id")
-    commit = serializers.CharField(allow_blank=True)
-    tree_id = serializers.CharField(allow_blank=True)
+    columns: Names = (*VariantBrief.columns, "experiment", "commit", "tree_id")
 
 
 class VariantDetail(VariantRow):
     """A variant, with the long part of why it is not built."""
 
-    problem_detail = serializers.CharField(allow_blank=True)
-
-
-class VariantFilters(Filters):
-    """By what it belongs to and how it stands."""
-
-    experiment = IdFilter(field_name="experiment_id")
-    build = IdFilter(field_name="build_id")
-    name = TextFilter(field_name="name")
-    role = WordFilter(Role)
-    state = WordFilter(VariantState)
-    commit = TextFilter(field_name="commit")
+    columns: Names = (*VariantRow.columns, "problem_detail")
 
 
 class Variants(Resource):
@@ -42,7 +24,7 @@ class Variants(Resource):
 
     queryset = Variant.objects.all()
     rows, whole = VariantRow, VariantDetail
-    filterset_class: Any = VariantFilters
+    filters = ("experiment", "build", "name", "role", "state", "commit")
     search_fields = ("name",)
     ordering_fields = ("id", "experiment", "position", "name", "state")
     ordering = ("-pk",)

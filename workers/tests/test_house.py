@@ -78,7 +78,15 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
 # it in this order (DESIGN.md says why); the modules between the rooms belong to all of them.
 ROOMS = {
     "lab": (
-        *("errors", "validation_messages", "one_line", "harmful_characters", "environment", "figures"),
+        *(
+            "errors",
+            "validation_messages",
+            "one_line",
+            "harmful_characters",
+            "environment",
+            "figures",
+            "from_attributes",
+        ),
         *("statistics", "models", "leases", "audit"),
         *("people", "storage", "experiments", "profiles", "trends", "comparisons", "notes", "hooks"),
         *("targets", "runs", "submission", "bisections", "standing", "operations"),

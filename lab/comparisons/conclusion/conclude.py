@@ -21,6 +21,7 @@ from lab.comparisons.conclusion.fragments import (
 from lab.comparisons.conclusion.headline import headline
 from lab.comparisons.conclusion.next_step import NextStep, next_step
 from lab.comparisons.conclusion.outcomes import TRUSTED, WORDS, CaseOutcome, control_of, outcomes
+from lab.comparisons.shape import CaseConclusionData
 from lab.figures import change
 
 PARAGRAPH = 600
@@ -29,27 +30,19 @@ _MORE = 40
 
 
 @dataclass(frozen=True, slots=True)
-class CaseConclusion:
-    """One sentence: what every kernel does to one case."""
-
-    case: int
-    title: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class ExperimentConclusion:
     """The conclusion of one experiment.
 
     headline: the answer, at most 140 characters. text: one paragraph of at most 600 that begins with it.
-    sure: the control's own difference, which says how far to trust the answer; lacking: missing boots; each may be "".
+    control: its own difference, which says how far to trust the answer; lacking: missing boots; each may be "".
+    cases: a sentence for each, of what every kernel does to it.
     """
 
     headline: str
     text: str
-    sure: str
+    control: str
     lacking: str
-    cases: tuple[CaseConclusion, ...]
+    cases: list[CaseConclusionData]
     outcomes: tuple[CaseOutcome, ...]
     next: NextStep
 
@@ -58,17 +51,21 @@ def conclude(facts: Facts) -> ExperimentConclusion:
     """Return the conclusion of an experiment."""
     found = outcomes(facts)
     head, step = headline(facts, found), next_step(facts, found)
-    sure, lacking = _sure(facts, found), _lacking(facts)
+    control, lacking = _control(facts, found), _lacking(facts)
     told = any(one.points for one in found)
-    cases = tuple(
-        CaseConclusion(case.id, case.name, _sentence([one for one in found if one.case is case], facts))
+    cases = [
+        CaseConclusionData(
+            case=case.id,
+            title=case.name,
+            text=_sentence([one for one in found if one.case is case], facts),
+        )
         for case in facts.cases
         if told and facts.kernels
-    )
+    ]
     several = told and (len(found) > 1 or any(len(one.points) > 1 for one in found))
     shown = found if several else _unsaid(head, found, facts)
-    text = _paragraph(facts, head, shown, [sure, lacking], step.text)
-    return ExperimentConclusion(head, text, sure, lacking, cases, found, step)
+    text = _paragraph(facts, head, shown, [control, lacking], step.text)
+    return ExperimentConclusion(head, text, control, lacking, cases, found, step)
 
 
 def _unsaid(head: str, found: Sequence[CaseOutcome], facts: Facts) -> Sequence[CaseOutcome]:
@@ -112,7 +109,7 @@ def _sentence(found: Sequence[CaseOutcome], facts: Facts) -> str:
     return f"{where}: {told}."
 
 
-def _sure(facts: Facts, found: Sequence[CaseOutcome]) -> str:
+def _control(facts: Facts, found: Sequence[CaseOutcome]) -> str:
     """Return the control's own difference: the largest of the metrics that are shown."""
     pairs = list(_controls(found))
     controls = list(dict.fromkeys(control for control, _ in pairs))

@@ -99,11 +99,11 @@ def any_facts(draw: st.DrawFn) -> Facts:
 
 
 def every_text(conclusion: ExperimentConclusion) -> list[str]:
-    cases = [case.text for case in conclusion.cases]
+    cases = [case["text"] for case in conclusion.cases]
     return [
         conclusion.headline,
         conclusion.text,
-        conclusion.sure,
+        conclusion.control,
         conclusion.lacking,
         conclusion.next.text,
         *cases,

@@ -395,4 +395,4 @@ def test_a_paragraph_says_how_many_results_it_leaves_out() -> None:
     conclusion = conclude(evidence)
     assert conclusion.headline == "Regression: 20 kernels make stat-walk worse, ns_per_stat by up to +5.1%."
     assert "14 more results in the table." in conclusion.text
-    assert conclusion.cases[0].text.count("is worse") == 20
+    assert conclusion.cases[0]["text"].count("is worse") == 20

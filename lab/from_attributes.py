@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fill plain data from the attributes of an object that have the same names."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def attributes(source: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return attributes of an object by name."""
+    return {name: getattr(source, name) for name in names}
+
+
+def from_attributes(shape: type[T], source: object, **others: Any) -> T:
+    """Return a dataclass or a TypedDict whose fields are attributes of an object, but for those in others."""
+    make: Any = shape
+    return make(**attributes(source, shape.__annotations__.keys() - others.keys()), **others)  # type: ignore[no-any-return]
