@@ -13,6 +13,8 @@ def attributes(source: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 def from_attributes(shape: type[T], source: object, **others: Any) -> T:
-    """Return a dataclass or a TypedDict whose fields are attributes of an object, but for those in others."""
+    """Return a dataclass or a TypedDict whose fields are attributes of an object, but for those in others; in the order of its fields."""
+    names = shape.__annotations__
+    values = {name: others.pop(name) if name in others else getattr(source, name) for name in names}
     make: Any = shape
-    return make(**attributes(source, shape.__annotations__.keys() - others.keys()), **others)  # type: ignore[no-any-return]
+    return make(**values, **others)  # type: ignore[no-any-return]

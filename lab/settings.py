@@ -189,7 +189,7 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["web.api.auth.Allowed"],
-    "DEFAULT_THROTTLE_CLASSES": ["web.api.limits.PersonLimit", "web.api.limits.StrangerLimit"],
+    "DEFAULT_THROTTLE_CLASSES": ["web.api.auth.PersonLimit", "web.api.auth.StrangerLimit"],
     "DEFAULT_PARSER_CLASSES": ["web.api.bodies.StrictJSON"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "web.api.paging.Pages",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Readers of a page and their permissions; the check is the first line above each view."""
+"""Readers of a page and their permissions; the check is the first line above each view; who may watch the lab itself."""
 
 from collections.abc import Callable
 from functools import wraps
+from ipaddress import ip_address
 from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlsplit
 
@@ -10,12 +11,16 @@ from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import url_has_allowed_host_and_scheme
+from rest_framework.exceptions import AuthenticationFailed
 
 from lab.models import User
 from lab.people.permissions import ACTIONS, Action, may
+from web.addresses import client_address, is_of_this_machine
+from web.api.auth import TokenAuth
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -75,3 +80,28 @@ def needs(action: Action) -> Callable[[View[P]], View[P]]:
         return cast("View[P]", checked)
 
     return decorate
+
+
+def may_watch(request: HttpRequest) -> bool:
+    """Return whether the client may see more than "ok"; False also where the account cannot be looked up."""
+    return is_of_this_machine(request) or _from_a_network(request) or _operates(request)
+
+
+def _from_a_network(request: HttpRequest) -> bool:
+    try:
+        address = ip_address(client_address(request))
+    except ValueError:
+        return False
+    return any(address in network for network in settings.METRICS_FROM)
+
+
+def _operates(request: HttpRequest) -> bool:
+    """By a session, or `Authorization: Token …` of an operator with the scope "operate"."""
+    try:
+        found = TokenAuth().authenticate(request)
+        if found is not None:
+            user, token = found
+            return may(user, "operate", scopes=token.scopes)
+        return may(request.user, "operate")
+    except (AuthenticationFailed, DatabaseError):
+        return False

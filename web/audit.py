@@ -15,8 +15,7 @@ from prometheus_client import Counter
 from lab.audit.log import Request, note_request
 from lab.models import User
 from web.addresses import client_address
-from web.durations import REGISTRY
-from web.requestlog import told_path
+from web.requestlog import REGISTRY, told_path
 
 log = logging.getLogger("kperflab.audit")
 

@@ -11,10 +11,9 @@ from django.conf import settings as conf
 from lab.experiments.measure import BY_NAME, QUESTIONS
 from lab.experiments.spec import DESIGNS, LINE_SWITCHES, ExperimentSpec
 from lab.experiments.switch_names import name_of_patch
-from lab.submission.choices import SubmissionChoices
+from lab.submission.choices import SubmissionChoices, UsualChoices
 from lab.submission.preview import Preview, SwitchPreview
 from lab.submission.received_series import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
-from lab.submission.usual import UsualChoices
 from web.forms import PARTS, SLOTS, TypedCase, TypedForm, TypedSwitch
 from web.words import NONE, change, count, duration, settings
 

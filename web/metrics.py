@@ -8,12 +8,14 @@ import shutil
 import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 
 from django.conf import settings
 from prometheus_client import generate_latest
 
-from lab.audit.refusals import refusals_of_the_day
+from lab.audit.log import refusals_of_the_day
+from lab.models import Chore
 from lab.operations import last_hour as vitals
 from lab.operations.lab_faults import corrupt_artifacts_ever
 from lab.operations.readiness import readiness
@@ -21,11 +23,12 @@ from lab.runs.open_claims import held_leases
 from lab.runs.queue_list import queue_lines
 from lab.runs.queues import target_queue
 from lab.runs.workers import ReportedWorker, reported_workers
+from lab.storage.directory import DiskRoom, room_of
+from lab.storage.store_check import store_answer
 from lab.targets.health_overview import target_healths
 from lab.targets.waiting_boots import WaitingBoots, waiting_boots
-from web.durations import counted_requests
-from web.metrics_storage import storage_figures
 from web.metrics_text import counter, gauge, gauges, histogram
+from web.requestlog import counted_requests
 
 _QUEUES = (
     ("kperflab_queue_waiting", "Builds or boots that are ready for a worker."),
@@ -144,3 +147,36 @@ def _last_hour() -> Iterator[str]:
         "Duration of each step of the boots of the last hour; run is the whole boot, from claim to record."
     )
     yield from histogram("kperflab_last_hour_step_seconds", about, ("step", "target"), hour.steps_s)
+
+
+_ROOMS = (
+    ("kperflab_storage_used_bytes", "Used space of its disk."),
+    ("kperflab_storage_free_bytes", "Free space of its disk."),
+)
+
+
+def storage_figures() -> Iterator[str]:
+    """Write the figures of the state root, the store and the chores."""
+    rooms = {key: (room.used, room.free) for key, room in _rooms().items()}
+    yield from gauges(_ROOMS, ("place", "host"), rooms)
+    kept: dict[tuple[str, ...], float] = {}
+    done: dict[tuple[str, ...], float] = {}
+    for chore in Chore.objects.order_by("name"):
+        if chore.done_at:
+            done[chore.name,] = chore.done_at.timestamp()
+        for place, by_kind in chore.found.items():
+            kept |= {(place, kind): size for kind, size in by_kind.items()}
+    about = "Files of builds and boots, after the last run of the retention policy."
+    yield from gauge("kperflab_kept_bytes", about, ("place", "kind"), kept)
+    yield from gauge("kperflab_chore_done_timestamp_seconds", "When it last ran.", ("chore",), done)
+
+
+def _rooms() -> dict[tuple[str, str], DiskRoom]:
+    """By place and host; a store belongs to none. A place that is down has no figures: readiness names it."""
+    found: dict[tuple[str, str], DiskRoom] = {}
+    with suppress(OSError):
+        found["home", socket.gethostname()] = room_of(settings.HOME)
+    answer = store_answer()
+    if answer is not None and answer.room is not None:
+        found["store", ""] = answer.room
+    return found

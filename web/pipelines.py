@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 
-from lab.operations.newest_base import NewestBase
+from lab.submission.choices import NewestBase
 
 _FOLDER = Path(__file__).resolve().parents[1] / "docs" / "ci"
 _COMMAND = re.compile(r"(?m)^( *)(?=.*\bsh ci/kperflab\.sh )")

@@ -20,8 +20,16 @@ from kernels.artifacts.store import METADATA, Artifact
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from kernels.files.scratch import locked
 from lab.errors import LabError, StoreLacks, StoreUnreachable
-from lab.storage.artifact_locks import artifact_lock, in_use, unless_in_use
-from lab.storage.artifacts import artifacts_of, drop_artifact, fetch_artifact, in_store, send_artifact
+from lab.storage.artifacts import (
+    artifact_lock,
+    artifacts_of,
+    drop_artifact,
+    fetch_artifact,
+    in_store,
+    in_use,
+    send_artifact,
+    unless_in_use,
+)
 from lab.storage.store import lab_store
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from lab.runs.record import (
     record_build_success,
 )
 from lab.runs.work_orders import BuildOrder, build_order
-from lab.storage.artifact_locks import in_use
+from lab.storage.artifacts import in_use
 from lab.storage.files import name_of
 from lab.storage.signing_keys import register_key
 from workers.artifact_transfer import bring_if_there, send

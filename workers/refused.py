@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernels.builds.front_build import FAULTS
 from kernels.errors import ArtifactRefused, BuildTooLarge, ReadingStopped
-from lab.audit.refusals import note_refusal, rule_of
+from lab.audit.log import note_refusal, rule_of
 from lab.models import Run
 from lab.runs import guest_limits
 from workers.errors import GuestEndless, ProfileUnreadable

@@ -16,8 +16,7 @@ from bench.faults.lab import Lab
 from bench.faults.machine import filled, free_bytes
 from bench.faults.patience import patiently
 from lab.models import Worker
-from lab.storage.artifact_locks import unless_in_use
-from lab.storage.artifacts import artifacts_of, in_store
+from lab.storage.artifacts import artifacts_of, in_store, unless_in_use
 from lab.tests.bad_store import Behaviour
 from workers.presence import REPORT_S
 from workers.tests.live import copied_code

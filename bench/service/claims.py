@@ -157,7 +157,7 @@ def _fill_builds(waiting: int, users: list[User]) -> None:
 
 def _rates(kind: str, clients: int) -> tuple[float, float]:
     """Return the pieces a second of ours and of the bare that so many processes claim and finish together."""
-    from lab.runs.builds_left import note_builds_over
+    from lab.runs.settle import note_builds_over
 
     command = [sys.executable, "-m", "bench.service.claims", kind]
     running = [

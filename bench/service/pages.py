@@ -63,10 +63,9 @@ def _ways() -> dict[str, Callable[[], bytes]]:
     from rest_framework.renderers import JSONRenderer
 
     from lab.models import Comparison, Run, Sample
-    from web.api.comparisons import ComparisonRow
-    from web.api.rows import Shape, read_rows
+    from web.api.comparisons import ComparisonRow, SampleRow
     from web.api.runs import RunRow
-    from web.api.samples import SampleRow
+    from web.api.shapes import Shape, read_rows
 
     def by_columns(shape: Shape, rows: Any) -> bytes:
         return bytes(JSONRenderer().render(read_rows(rows, shape)))

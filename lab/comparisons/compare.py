@@ -21,8 +21,7 @@ from lab.models.states import Purpose, Role, RunState, VariantState
 from lab.statistics.arms import Arm, Shift
 from lab.statistics.estimate import estimate
 from lab.statistics.exact_counts import disagreement, exact_shift
-from lab.statistics.false_discovery import adjust
-from lab.statistics.family_interval import allow_for_family
+from lab.statistics.family_interval import adjust, allow_for_family
 from lab.statistics.iterations import trend_left
 from lab.statistics.sequential import ALPHA, level_at
 from lab.statistics.spread import SpreadRatio, compare_spread, spread_note

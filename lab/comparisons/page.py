@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Count, Q
+
 from lab.comparisons.conclusion.collect import conclusion_data
 from lab.comparisons.described import (
     base_data,
@@ -19,8 +21,6 @@ from lab.comparisons.described import (
     variants_data,
 )
 from lab.comparisons.distribution import CaseSpread, MetricSpread, case_spreads
-from lab.comparisons.exit_code import exit_code
-from lab.comparisons.false_alarms import false_alarms
 from lab.comparisons.model_and_machine import models_and_machines
 from lab.comparisons.shape import (
     FORMAT,
@@ -36,12 +36,13 @@ from lab.comparisons.shape import (
     ProofData,
     SpreadData,
 )
-from lab.experiments.counts import count_experiments
+from lab.experiments.counts import count_experiments, exit_code
 from lab.experiments.page import get_experiment
 from lab.figures import medians_ratio
 from lab.from_attributes import attributes, from_attributes
-from lab.models import Case, Comparison, Effect, Run
+from lab.models import Case, Comparison, Effect, Experiment, Run, Variant
 from lab.models.states import Purpose, Role, RunState, VariantState
+from lab.statistics.verdict_words import CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,3 +266,26 @@ def _effect(row: Effect) -> EffectData:
 def _finite(value: float | None) -> float | None:
     """JSON knows neither infinity nor NaN; neither is a number to report."""
     return value if value is not None and math.isfinite(value) else None
+
+
+# Experiments on a target that the record is of.
+NEWEST = 100
+
+
+def false_alarms(case: Case) -> dict[str, AlarmsData]:
+    """By metric: the A/A record of a case's workload on its target under its clock, over the newest experiments there; of one machine model only."""
+    experiment = case.experiment
+    # The newest of the target say how it is, and reading all would take longer each month.
+    newest = Experiment.objects.filter(target=experiment.target_id, clock=experiment.clock).order_by("-pk")
+    keys = list(newest.values_list("pk", flat=True)[:NEWEST])
+    again = list(Variant.objects.filter(experiment__in=keys, role=Role.AA).values_list("pk", flat=True))
+    cases = list(
+        Case.objects.filter(experiment__in=keys, workload=case.workload).values_list("pk", flat=True)
+    )
+    judged = Comparison.objects.filter(variant__in=again, case__in=cases, low__isnull=False)
+    if experiment.clock == "contention":
+        judged = judged.filter(case__params__machine=case.params.get("machine"))
+    counted = judged.values("metric").annotate(
+        compared=Count("pk"), called=Count("pk", filter=Q(verdict__in=CHANGES))
+    )
+    return {row["metric"]: AlarmsData(called=row["called"], compared=row["compared"]) for row in counted}

@@ -56,6 +56,7 @@ class EnvironmentData(TypedDict):
     driver: str
     vcpus: int
     memory_mib: int
+    lab: str
     cpu: str
     accelerator: str
     host_cpu: str
@@ -65,7 +66,6 @@ class EnvironmentData(TypedDict):
     cmdline: str
     config_sha256: str
     toolchain: str
-    lab: str
 
 
 class SwitchData(TypedDict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count the boots, variants and verdicts of many experiments at once."""
+"""Count the variants, boots and verdicts of experiments, and the exit code that follows, each in a few queries for a whole list."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ from django.db.models import Count
 
 from lab.models import Comparison, Run, Variant
 from lab.models.states import Role, RunState, VariantState
+from lab.statistics.verdict_words import VERDICTS
 
 OVER = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
@@ -56,3 +57,19 @@ def _count_verdicts(found: Mapping[int, ExperimentCounts], candidates: Container
             counts.verdicts[verdict] = counts.verdicts.get(verdict, 0) + 1
             counts.unjudged -= variant not in judged
             judged.add(variant)
+
+
+EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB = 0, 1, 2, 3
+
+
+def exit_code(state: str, counts: ExperimentCounts) -> int:
+    """Return 0: no regression. 1: one. 2: the data cannot tell, or a candidate has no verdict at all. 3: the lab failed.
+
+    counts: with the verdicts on candidates' primary metrics.
+    """
+    if state in {"failed", "cancelled"}:
+        return EXIT_LAB
+    codes = {VERDICTS[word].exit_code for word, count in counts.verdicts.items() if count}
+    if EXIT_REGRESSION in codes:
+        return EXIT_REGRESSION
+    return EXIT_UNKNOWN if EXIT_UNKNOWN in codes or not codes or counts.unjudged else EXIT_OK

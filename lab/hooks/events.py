@@ -13,8 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from lab.comparisons.conclusion.collect import conclusion_data
-from lab.comparisons.exit_code import exit_code
-from lab.experiments.counts import count_experiments
+from lab.experiments.counts import count_experiments, exit_code
 from lab.hooks.finish_mails import mailed_user
 from lab.hooks.request import Event, request_for
 from lab.models import Alert, Delivery, Experiment, Hook, Quarantine, User

@@ -16,7 +16,7 @@ from django.urls import reverse
 from lab.errors import AddressRefused, LabError, NotReached
 from lab.models import BisectionStep, Delivery, Experiment, User
 from lab.one_line import plain
-from lab.people.finish_mails import gets_mails, has_mail_server, stop_secret
+from lab.people.accounts import gets_mails, has_mail_server, stop_secret
 
 # Of each step of the conversation with the mail server, and of all mails that are sent together.
 DEADLINE_S: Final = 10.0

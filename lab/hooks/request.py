@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from lab.comparisons.exit_code import EXIT_LAB, EXIT_OK, EXIT_REGRESSION
+from lab.experiments.counts import EXIT_LAB, EXIT_OK, EXIT_REGRESSION
 from lab.hooks.outgoing_http import Outgoing
 from lab.models import Hook
 from lab.statistics.verdict_words import counted_verdicts

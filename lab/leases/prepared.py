@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Statements that PostgreSQL parses and plans once a connection: claims are sent thousands of times."""
+"""The database's clock, and statements that it prepares once for each connection."""
 
 import re
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 import psycopg
 from django.db import connection
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
+from django.utils import timezone
 
 _NAME = re.compile(r"%\((\w+)\)s")
 
@@ -32,3 +36,10 @@ def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
     """Return a statement with PostgreSQL's own marks for its values, and the names of these."""
     names = tuple(dict.fromkeys(_NAME.findall(text)))
     return _NAME.sub(lambda found: f"${names.index(found[1]) + 1}", " ".join(text.split())), names
+
+
+def after(seconds: float) -> datetime | CombinedExpression:
+    """A moment so many seconds from now, to write or to compare with; SQLite is always on this very host."""
+    if connection.vendor == "postgresql":
+        return Now() + timedelta(seconds=seconds)
+    return timezone.now() + timedelta(seconds=seconds)

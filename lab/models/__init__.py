@@ -2,7 +2,7 @@
 # The one package file that is not empty: Django finds an app's models only through it.
 from lab.models.audit import AuditEntry
 from lab.models.execution import Build, LateAnswer, Run
-from lab.models.experiment import Case, Experiment, Switch, Variant
+from lab.models.experiment import Case, Experiment, Switch, Tree, Variant
 from lab.models.fetch import Fetch
 from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, SigningKey, Target, Worker
 from lab.models.measurement import Comparison, Effect, Profile, Sample
@@ -10,5 +10,4 @@ from lab.models.netboot import Netboot, NetbootPiece
 from lab.models.note import Note, Triage
 from lab.models.people import IdempotencyKey, Token, User
 from lab.models.standing import Alert, Delivery, Hook, Standing
-from lab.models.tree import Tree
 from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision, StepDecision, Trend

@@ -4,9 +4,8 @@
 from django.conf import settings
 from django.db import models
 
-from lab.models.experiment import Experiment
+from lab.models.experiment import Experiment, Tree
 from lab.models.states import DeliveryState
-from lab.models.tree import Tree
 
 
 class Standing(models.Model):

@@ -4,10 +4,9 @@
 from django.conf import settings
 from django.db import models
 
-from lab.models.experiment import Case, Experiment
+from lab.models.experiment import Case, Experiment, Tree
 from lab.models.hardware import Target
 from lab.models.states import BisectionState
-from lab.models.tree import Tree
 
 
 class Revision(models.Model):

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The front page: what runs, new regressions, news, in a fixed number of queries."""
+"""The front page and each person's own work: what runs, new regressions, news, in a fixed number of queries."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from lab.comparisons.regressions import RegressionFilter, regression_rows
 from lab.experiments.counts import count_experiments
 from lab.experiments.progress import ExperimentProgress
-from lab.models import Alert, Experiment
+from lab.hooks.pages import hook_rows
+from lab.models import Alert, Experiment, User
 from lab.models.states import ExperimentState
 from lab.runs.stalls import current_progress_of
+from lab.standing.pages import standing_lines
 from lab.statistics.verdict_words import VerdictWord, counted_verdicts
 
 # Of each, at most; the rest is a click away.
@@ -61,3 +66,33 @@ def with_verdicts(found: Iterable[Experiment]) -> list[JudgedExperiment]:
     rows = list(found)
     counted = count_experiments([row.pk for row in rows])
     return [(row, counted_verdicts(counted[row.pk].verdicts)) for row in rows]
+
+
+# Of each list, at most; the list of experiments has the rest.
+SHOWN = 20
+# The period shown to somebody who never marked anything as seen.
+FIRST_LOOK = timedelta(days=7)
+_OPEN = (ExperimentState.RUNNING, ExperimentState.QUEUED)
+
+
+def own_work(user: User) -> dict[str, Any]:
+    """Return somebody's own work. since: finished experiments are those that finished after this moment."""
+    since = user.finished_seen_at or timezone.now() - FIRST_LOOK
+    own = (
+        Experiment.objects.filter(submitter=user).select_related("tree", "target", "submitter").defer("spec")
+    )
+    shown = list(own.filter(state__in=_OPEN).order_by("-state", "pk")[:SHOWN])
+    progress = current_progress_of(shown)
+    finished = own.exclude(state__in=_OPEN).filter(finished_at__gt=since).order_by("-finished_at")
+    return {
+        "running": [progress[row.pk] for row in shown],
+        "finished": with_verdicts(finished[:SHOWN]),
+        "since": since,
+        "standing": [line for line in standing_lines() if line.row.owner_id == user.pk],
+        "hooks": hook_rows(user).filter(owner=user),
+    }
+
+
+def mark_seen(user: User) -> None:
+    """Take everything of somebody's that is finished by now as seen."""
+    User.objects.filter(pk=user.pk).update(finished_seen_at=timezone.now())

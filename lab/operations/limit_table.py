@@ -34,7 +34,7 @@ from lab.people import tokens
 from lab.profiles.analysis import frame_tree as frametree
 from lab.runs import claim, guest_limits
 from lab.standing import changes as standing
-from lab.submission import idempotency, prepare
+from lab.submission import duplicates, prepare
 from lab.submission.fetches import queue as fetch_queue
 from lab.targets import changes as hardware
 from lab.targets.netboot import machine as netboot
@@ -82,7 +82,7 @@ _TABLE: dict[str, Sequence[Row]] = {
         (expand, "MOST_COMBINATIONS", "combinations", "combinations", "of switches in one design"),
         (prepare, "MOST_RUNS", "runs", "boots", "of one experiment"),
         (config, "MAX_FRAGMENT_BYTES", "fragment_bytes", "bytes", "one config fragment"),
-        (idempotency, "KEPT", "idempotency_key_days", "days", "how long an Idempotency-Key is remembered"),
+        (duplicates, "KEPT", "idempotency_key_days", "days", "how long an Idempotency-Key is remembered"),
     ),
     "Mails, patches and uploads": (
         (bundle, "MAX_UPLOAD_BYTES", "upload_bytes", "bytes", "one uploaded file"),

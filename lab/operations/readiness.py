@@ -16,7 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from lab.environment import open_secrets
 from lab.one_line import error_line
-from lab.operations.migrated import known_migrations, replaced_migrations
+from lab.operations.version import known_migrations, replaced_migrations
 from lab.storage.store_check import store_answer
 
 # How long an answer counts.

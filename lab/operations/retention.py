@@ -23,8 +23,7 @@ from kernels.files.scratch import remove_tree
 from lab.comparisons.regressions import RegressionFilter, regression_rows
 from lab.models import BisectionStep, Build, Experiment, Note, Profile, Run, Triage, Variant
 from lab.models.states import OPEN_EXPERIMENT, BisectionState, BuildState, ExperimentState, RunState
-from lab.storage.artifact_locks import unless_in_use
-from lab.storage.artifacts import drop_artifact
+from lab.storage.artifacts import drop_artifact, unless_in_use
 from lab.storage.inventory import KINDS, InventoryItem, Kind, inventory
 from lab.storage.raw_profiles import raw_path
 from lab.storage.store import Store, lab_store

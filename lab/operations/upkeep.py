@@ -11,8 +11,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Q
 
-from lab.leases.clock import after
-from lab.leases.prepared import run_prepared
+from lab.leases.prepared import after, run_prepared
 from lab.models import Chore
 
 # A worker that has run one for this long was killed, or another one may start it too.

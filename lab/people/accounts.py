@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Accounts: operators create them, set roles and deactivate them. Nobody's password is ever known to another."""
+"""Accounts: operators create them, set roles and deactivate them. Nobody's password is ever known to another.
+
+People turn their own mails on and off.
+"""
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core import signing
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
@@ -12,7 +17,7 @@ from django.db.models import Count, QuerySet
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from lab.errors import FieldRefused, NotAllowed, one_row
+from lab.errors import FieldRefused, NotAllowed, UnknownRow, one_row
 from lab.models import User
 from lab.people.permissions import may
 
@@ -134,3 +139,41 @@ def _must_not_be_last(user: User) -> None:
 def everybody() -> QuerySet[Any]:
     """Return all accounts, those who are let in first, by name; with each, as `amount`, its number of experiments."""
     return User.objects.annotate(amount=Count("experiments")).order_by("-is_active", "username")
+
+
+_SALT = "kperflab.finish-mails"
+
+
+def set_finish_mails(user: User, *, on: bool) -> None:
+    """Turn somebody's mails on or off."""
+    user.finish_mails = on
+    user.save(update_fields=["finish_mails"])
+
+
+def gets_mails(user: User) -> bool:
+    """Return whether somebody has an address, is let in, and has not turned the mails off."""
+    return bool(user.email) and user.is_active and user.finish_mails
+
+
+def has_mail_server() -> bool:
+    """Return whether this lab has a mail server; without one mails go to the log."""
+    return not settings.EMAIL_BACKEND.endswith("console.EmailBackend")
+
+
+def stop_secret(user: User) -> str:
+    """Return what the link in a mail carries."""
+    return signing.Signer(salt=_SALT).sign_object(user.pk)
+
+
+def user_of(secret: str) -> User:
+    """Return whose mails a link turns off. Raises UnknownRow."""
+    try:
+        pk = signing.Signer(salt=_SALT).unsign_object(secret)
+    except signing.BadSignature:
+        pk = None
+    user = User.objects.filter(pk=pk).first()
+    if user is None:
+        raise UnknownRow(
+            "this link is incomplete, or its account was deleted: copy the whole link from the mail"
+        )
+    return user

@@ -9,9 +9,8 @@ import numpy as np
 
 from lab.errors import UnknownRow
 from lab.models.states import Role
-from lab.profiles.analysis.callee_tree import callee_tree
 from lab.profiles.analysis.caller_text import call_text
-from lab.profiles.analysis.caller_tree import caller_tree
+from lab.profiles.analysis.caller_tree import callee_tree, caller_tree
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, summed
 from lab.profiles.analysis.frame_shifts import FrameShifts, compare_profiles, doubt
 from lab.profiles.analysis.frame_tree import FrameTree

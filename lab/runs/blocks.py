@@ -8,7 +8,7 @@ the earlier boots are kept, do not count, and say so.
 
 from django.db.models import F, QuerySet
 
-from lab.leases.clock import after
+from lab.leases.prepared import after
 from lab.models import Run, Target
 from lab.models.states import Purpose, RunState
 from lab.runs.rounds import take_elsewhere

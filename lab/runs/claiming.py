@@ -19,8 +19,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from lab.errors import UnknownRow, one_row
-from lab.leases.clock import after
-from lab.leases.prepared import run_prepared
+from lab.leases.prepared import after, run_prepared
 from lab.models import Build, Experiment, Run, Target
 from lab.models.states import BuildState, ExperimentState, RunState, move
 from lab.runs.blocks import take_block

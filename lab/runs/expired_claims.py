@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Q
 
-from lab.leases.clock import after
+from lab.leases.prepared import after
 from lab.leases.process import is_alive
 from lab.models import Build, Run
 from lab.models.states import BuildState, Outcome, RunState

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Give work back to its queue, for the process that holds it or for one that is gone."""
+"""Give work back to its queue, for the process that holds it, for one that is gone, or at an operator's word."""
 
+import logging
 from typing import Any
 
 from django.db import transaction
 from django.db.models import F
 
-from lab.models import Build, Run
+from lab.errors import NotAllowed, Outdated, UnknownRow
+from lab.models import Build, Run, User
 from lab.models.states import BuildState, RunState, move
+from lab.people.permissions import may
 from lab.runs.blocks import leave_block
-from lab.runs.claim import UNCLAIMED, Claim
+from lab.runs.claim import UNCLAIMED, Claim, Kind
 from lab.targets.quarantine import note_fault
 
 
@@ -57,3 +60,40 @@ def hand_back_unbooted(claim: Claim, problem: str) -> bool:
         if handed_back and target_id is not None:
             note_fault(target_id, problem)
     return handed_back
+
+
+log = logging.getLogger(__name__)
+
+
+def take_back(*, by: User | None, kind: Kind, work: int, lease: str = "") -> str:
+    """Queue claimed work again; returns who held it. by: None at this machine's own terminal.
+
+    lease: the claim that the operator saw, as `lease_name` tells it, "" for whichever there is.
+    Raises NotAllowed, UnknownRow, Outdated where that claim is over.
+    """
+    if by is not None and not may(by, "operate"):
+        raise NotAllowed(f"{by.username} is a {by.role}: only operators can take claims back")
+    model: type[Build] | type[Run] = Build if kind == "build" else Run
+    row = model.objects.filter(pk=work).first()
+    if row is None:
+        raise UnknownRow(f"there is no {kind} {work}")
+    held = row.state in (BuildState.BUILDING, RunState.RUNNING)
+    if (
+        not held
+        or (lease and lease != lease_name(row.token))
+        or not put_back(Claim(kind, work, row.token), lost=True)
+    ):
+        raise Outdated(f"{kind} {work} has changed since this page was loaded: it is now {row.state}")
+    log.warning(
+        "%s %s was taken back from %s by %s",
+        kind,
+        work,
+        row.claimed_by,
+        by.username if by else "the terminal",
+    )
+    return row.claimed_by
+
+
+def lease_name(token: str) -> str:
+    """Return a claim's name on pages: enough to distinguish it from a later claim, too little to write with."""
+    return token[:8]

@@ -11,7 +11,7 @@ from django.utils import timezone
 from lab.models import Build, Case, Experiment, Run, Target, Variant
 from lab.models.states import BuildState, RunState
 from lab.runs.claim import Claim
-from lab.runs.take_back import lease_name
+from lab.runs.hand_back import lease_name
 
 _SHOWN = ("claimed_by", "started_at", "lease_until", "token", "attempt")
 _NAMED = ("experiment", "variant", "case", "target")

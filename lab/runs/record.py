@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Record the results of builds and runs, each once.
 
-Every record names its claim; when the claim was taken back meanwhile nothing is written but that it was (lab/runs/late_answers.py)
+Every record names its claim; when the claim was taken back meanwhile nothing is written but that it was (lab/runs/record.py)
 and the answer is False, so late and double answers do no harm. Failures delete nothing that was measured.
 A failure with blame on the kernel or the submission is an outcome; one of the lab's with `retry`
 goes back to the queue, at most MOST_ATTEMPTS times. A boot that finished outside its validity gates is kept,
 says why it does not count, and is taken again.
 """
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,19 +20,26 @@ from django.utils import timezone
 
 from lab.errors import Blame, LabError
 from lab.from_attributes import attributes
-from lab.models import Build, Profile, Run, Sample
+from lab.leases.process import worker_identity
+from lab.models import Build, LateAnswer, Profile, Run, Sample
 from lab.models.states import BuildState, Outcome, Purpose, RunState, move
 from lab.models.storable import storable, storable_text
 from lab.profiles.analysis.frame_tree import FrameTree, pack
 from lab.profiles.analysis.source_lines import pack_lines
 from lab.runs.blocks import follow_block
-from lab.runs.builds_left import note_builds_over, note_queued_again
 from lab.runs.claim import MOST_ATTEMPTS, UNCLAIMED, Claim
 from lab.runs.claiming import held
 from lab.runs.hand_back import leave_place
-from lab.runs.late_answers import refuse_late
 from lab.runs.rounds import take_again
-from lab.runs.settle import build_failed, build_made, experiments_of, run_failed, settle
+from lab.runs.settle import (
+    build_failed,
+    build_made,
+    experiments_of,
+    note_builds_over,
+    note_queued_again,
+    run_failed,
+    settle,
+)
 from lab.runs.validity import gates
 from lab.targets.quarantine import note_fault, note_success
 
@@ -314,3 +322,37 @@ def _check(samples: tuple[SampleValue, ...]) -> None:
             raise LabError(
                 f"{sample.metric} of iteration {sample.iteration} is {sample.value}: not a measurement"
             )
+
+
+log = logging.getLogger(__name__)
+
+# The newest of them are kept.
+KEPT = 1000
+
+
+def refuse_late(claim: Claim, said: str) -> None:
+    """Note that an answer came too late; said: what it would have written."""
+    row: Build | Run | None
+    if claim.kind == "build":
+        row = Build.objects.filter(pk=claim.id).only("state", "claimed_by").first()
+    else:
+        row = Run.objects.filter(pk=claim.id).only("state", "claimed_by").first()
+    why = _became(row)
+    log.warning("%s %s: “%s” arrived too late and was discarded: %s", claim.kind, claim.id, said, why)
+    late = LateAnswer.objects.create(
+        kind=claim.kind,
+        work=claim.id,
+        target=claim.target,
+        worker=worker_identity(),
+        said=storable_text(said, 1000),
+        why=why,
+    )
+    LateAnswer.objects.filter(pk__lte=late.pk - KEPT).delete()
+
+
+def _became(row: Build | Run | None) -> str:
+    if row is None:
+        return "it was deleted"
+    if row.claimed_by:
+        return f"{row.claimed_by} now has the claim"
+    return f"it is {row.state} now"

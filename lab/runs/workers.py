@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.utils import timezone
 
-from lab.leases.clock import after
-from lab.leases.prepared import run_prepared
+from lab.leases.prepared import after, run_prepared
 from lab.models import Worker
 from lab.models.hardware import GONE_S
 from lab.operations.upkeep import DONE, is_done

@@ -21,8 +21,7 @@ from lab.people.permissions import may, may_change
 from lab.standing.quiet_hours import is_quiet, quiet_until
 from lab.submission.git_addresses import check_address
 from lab.submission.parts import find_target
-from lab.submission.sources import find_source
-from lab.submission.tree_rows import registered_sources, tree_row
+from lab.submission.sources import find_source, registered_sources, tree_row
 
 POLL_S = range(60, 7 * 24 * 3600 + 1)
 MOST_ADDRESSES = 20

@@ -18,7 +18,7 @@ from kernels.errors import KernelsError, UnknownRevision, suggest
 from kernels.trees.history import Logged, line, logged
 from kernels.trees.remote import branches
 from kernels.trees.tree import SourceTree, resolve
-from lab.audit.refusals import note_refusal, rule_of
+from lab.audit.log import note_refusal, rule_of
 from lab.errors import LabError, SpecError, SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Run, Standing, Tree

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A shift that is significant alone but not among all metrics of its variant: the interval that is shown allows for them too.
+"""Adjust p values and intervals for the other metrics that are read together."""
 
-Otherwise an interval that leaves out "no change" would stand beside the word inconclusive. The q-value is above 5 % exactly
-if the interval of level 1 - 5 % × p / q holds "no change", so this level is used. After Benjamini & Yekutieli, J. Am.
-Stat. Assoc. 100, 2005 (false coverage rate: a selected interval must be wider as a p-value must be smaller).
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import isfinite
+
+import scipy
 
 from lab.statistics.arms import Shift
 from lab.statistics.verdict import FALSE_DISCOVERIES, Verdict, lie, with_boots
@@ -66,3 +64,13 @@ def _agrees(wider: Shift, shift: Shift) -> bool:
 
 def _percent(ratio: float | None) -> str:
     return "?" if ratio is None else f"{100 * (ratio - 1):+.1f} %"
+
+
+def adjust(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return q-values in the same order; None (or not a number) stays None and does not count.
+
+    A family is what one reads together: the metrics of all cases of one variant.
+    """
+    known = [p for p in p_values if p is not None and isfinite(p)]
+    adjusted = iter(scipy.stats.false_discovery_control(known, method="bh").tolist() if known else [])
+    return [float(next(adjusted)) if p is not None and isfinite(p) else None for p in p_values]

@@ -6,6 +6,7 @@ All but bzImage are compressed: of debian-6.1's 72 MB with the guest's config 24
 """
 
 import errno
+import fcntl
 import hashlib
 import os
 import tempfile
@@ -20,7 +21,7 @@ from kernels.artifacts.metadata import read_record
 from kernels.artifacts.signature import Seal
 from kernels.artifacts.store import KEYS, METADATA, Artifact, ArtifactRecord, ArtifactStore, sha256_of
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, DiskFull
-from kernels.files.scratch import free_bytes, remove_leftovers, scratch
+from kernels.files.scratch import free_bytes, locked, remove_leftovers, scratch
 from kernels.sandbox.take_files import FOLDER
 from lab.errors import StoreLacks
 from lab.storage.signing_keys import is_ours
@@ -246,3 +247,29 @@ def _room(root: Path, size: int) -> Iterator[Path]:
 
 def _corrupt(store: Store, key: str, why: str) -> ArtifactCorrupt:
     return ArtifactCorrupt(f"artifact {key[:12]} in the store {store.address} is not what was built: {why}")
+
+
+def artifact_lock(home: Path, name: str) -> Path:
+    """The file that is locked for an artifact, by its key."""
+    return home / "objects" / "locks" / f"artifact-{name}"
+
+
+@contextmanager
+def in_use(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold an artifact so that nobody removes it meanwhile, whether it is here yet or not."""
+    with locked(artifact_lock(home, key), shared=True, on_wait=on_wait):
+        yield
+
+
+@contextmanager
+def unless_in_use(home: Path, key: str) -> Iterator[bool]:
+    """Return whether nobody here uses an artifact; nobody begins to while the block runs."""
+    path = artifact_lock(home, key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

@@ -11,8 +11,8 @@ from django.utils import timezone
 from kernels.trees.tree import NamedRevision
 from lab.models import Build, Variant
 from lab.models.states import BuildState, Role, VariantState, move
-from lab.runs.builds_left import note_queued_again
 from lab.runs.queues import build_queue
+from lab.runs.settle import note_queued_again
 from lab.storage.artifacts import is_kept
 from lab.submission.prepare import BuildInputs, inputs_digest
 

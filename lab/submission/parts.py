@@ -25,9 +25,9 @@ from lab.submission.sources import (
     blamed_on_switch,
     find_source,
     open_source,
+    registered_sources,
     take_in,
 )
-from lab.submission.tree_rows import registered_sources
 from lab.targets.drivers import DRIVERS
 from lab.validation_messages import nearest
 from workloads.catalog import Workload, load_catalog

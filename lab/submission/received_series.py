@@ -32,8 +32,7 @@ from lab.errors import FieldRefused, LabUnable, SubmissionRejected
 from lab.experiments.spec import MOST_PATCHES, ExperimentSpec, switch_name
 from lab.models import User
 from lab.submission.git_addresses import checked_location, tree_address
-from lab.submission.sources import Source, fetch_limits, find_source, open_source
-from lab.submission.tree_rows import registered_sources
+from lab.submission.sources import Source, fetch_limits, find_source, open_source, registered_sources
 
 UPLOAD_MIB, UNPACKED_MIB = MAX_UPLOAD_BYTES >> 20, MAX_UNPACKED_BYTES >> 20
 MOST_FILES = MAX_MEMBERS

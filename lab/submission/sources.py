@@ -31,6 +31,7 @@ from lab.errors import SubmissionRejected
 from lab.experiments.expand import Toggle
 from lab.experiments.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_MEMORY_BYTES
 from lab.experiments.spec import ExperimentSpec, LineSwitch, PatchSpec
+from lab.models import Tree
 from lab.submission.git_addresses import tree_address
 
 OnProgress = Callable[[str], None]
@@ -223,3 +224,22 @@ def with_catalogue_rules(specs: tuple[PatchSpec, ...], toggles: Mapping[str, Tog
         excludes = dict.fromkeys([*own.excludes, *(here[n] for n in entry.excludes if n in here)])
         ruled[spec.name] = Toggle(spec.name, tuple(requires), tuple(excludes))
     return ruled
+
+
+def registered_sources() -> dict[str, Source]:
+    """Return where the registered trees come from, by name, in the order they were registered."""
+    return {row.name: Source(row.name, row.kind, row.location) for row in Tree.objects.order_by("pk")}
+
+
+def tree_row(source: Source, default_revision: str = "") -> Tree:
+    """Return the row of a tree, written if it is new. Raises SubmissionRejected where the name is another place's."""
+    known = {"kind": source.kind, "location": source.location, "default_revision": default_revision}
+    row, _ = Tree.objects.get_or_create(name=source.name, defaults=known)
+    if (row.kind, row.location) != (source.kind, source.location):
+        raise SubmissionRejected(
+            f"the name {source.name} stands for the tree at {row.location} already; it was not changed"
+        )
+    if default_revision and row.default_revision != default_revision:
+        row.default_revision = default_revision
+        row.save(update_fields=["default_revision"])
+    return row

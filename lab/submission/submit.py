@@ -45,8 +45,8 @@ from lab.submission.prepare import (
     prepare,
 )
 from lab.submission.shared_sources import share_sources
+from lab.submission.sources import tree_row
 from lab.submission.tree_history import remember_base
-from lab.submission.tree_rows import tree_row
 from workloads.catalog import Workload
 
 # An equal description that comes again within this time is a second click.

@@ -15,8 +15,7 @@ from lab.errors import SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.from_attributes import attributes
 from lab.models import Revision, Tree
-from lab.submission.sources import OnProgress, find_source, open_source
-from lab.submission.tree_rows import registered_sources, tree_row
+from lab.submission.sources import OnProgress, find_source, open_source, registered_sources, tree_row
 from lab.trends.stale import mark_unplaced
 
 

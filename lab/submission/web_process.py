@@ -24,9 +24,8 @@ from lab.submission.git_addresses import check_address
 from lab.submission.part_checks import check_parts, every_fault
 from lab.submission.preview import Preview, preview_experiment
 from lab.submission.received_series import check_has_branches, check_message
-from lab.submission.sources import find_source
+from lab.submission.sources import find_source, registered_sources
 from lab.submission.submit import find_unfinished, submit_experiment
-from lab.submission.tree_rows import registered_sources
 
 _PLACES = BoundedSemaphore(LOCAL_AT_ONCE)
 

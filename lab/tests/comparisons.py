@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lab.comparisons.conclusion.as_data import as_data
+from lab.comparisons.conclusion.conclude import as_data
 from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact
 from lab.comparisons.shape import (
     CaseData,

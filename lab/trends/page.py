@@ -7,7 +7,7 @@ that finished inside their gates. lab/trends/base_points.py says what makes a tr
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -242,3 +242,21 @@ def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepVi
 
 def _view(row: Revision) -> RevisionView:
     return RevisionView(row.commit, row.subject, row.author, row.position)
+
+
+def point_data(point: Point) -> dict[str, Any]:
+    """Return one measured revision; median, low and high in the metric's unit."""
+    data = asdict(point)
+    return {**data.pop("revision"), **data}
+
+
+def step_data(step: StepView) -> dict[str, Any]:
+    """Return one step; `at` is the index of the point that it begins with, the ratio is after over before."""
+    same = ("verdict", "pending", "why", "ratio", "low", "high", "p_value", "unlisted")
+    return {
+        "at": step.index,
+        "good": step.good.commit,
+        "bad": step.bad.commit,
+        "suspects": [suspect.commit for suspect in step.suspects],
+        **{name: getattr(step, name) for name in same},
+    }

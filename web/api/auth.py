@@ -6,18 +6,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from knox.auth import TokenAuthentication
 from rest_framework.authentication import BasicAuthentication
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
+from rest_framework.throttling import AnonRateThrottle, UserRateThrottle
 
 from lab.models import Token, User
 from lab.people.permissions import Action, may
 from lab.people.sign_in import LOCKED_S, too_many_wrong_from
 from lab.people.tokens import find_token
 from web.addresses import client_address
-from web.api.limits import LoginLimit
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView
@@ -120,3 +121,45 @@ def _why_not(request: Request, action: Action) -> str:
         )
     role = getattr(request.user, "role", "")
     return f"a {role} may not {action}; ask an operator of this lab" if role else f"sign in to {action}"
+
+
+class PersonLimit(UserRateThrottle):
+    """Requests of somebody who is signed in."""
+
+    scope = "person"
+
+    def get_rate(self) -> str:
+        """As settings.API_RATES says now."""
+        return settings.API_RATES[self.scope]
+
+    def get_cache_key(self, request: object, view: object) -> str | None:
+        """Return None for anonymous clients, which StrangerLimit counts."""
+        user = getattr(request, "user", None)
+        return super().get_cache_key(request, view) if user and user.is_authenticated else None  # type: ignore[arg-type]
+
+
+class StrangerLimit(AnonRateThrottle):
+    """Requests without a name, by address."""
+
+    scope = "stranger"
+
+    def get_rate(self) -> str:
+        """As settings.API_RATES says now."""
+        return settings.API_RATES[self.scope]
+
+
+class LoginLimit(StrangerLimit):
+    """Passwords tried from one address, right or wrong."""
+
+    scope = "login"
+
+    def get_cache_key(self, request: object, view: object) -> str:
+        """Count by address, before anybody is identified."""
+        ident = self.get_ident(request)  # type: ignore[arg-type]
+        return self.cache_format % {"scope": self.scope, "ident": ident}
+
+
+class SubmitLimit(PersonLimit):
+    """Descriptions tried: each is applied to a tree."""
+
+    scope = "submit"

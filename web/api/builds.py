@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Builds, and their logs."""
+"""Variants, which are combinations of switches; the build of each, and its log."""
 
 from typing import Any, ClassVar
 
@@ -14,11 +14,11 @@ from lab.errors import one_row
 from lab.models import Build, Variant
 from lab.models.states import BuildState
 from lab.storage.files import KeptFile
+from web.api.experiments import VariantBrief
 from web.api.filters import Filters, IdFilter
 from web.api.logs import log_from, told_as_log
 from web.api.resource import Plain, Resource
-from web.api.rows import Row
-from web.api.shapes import Names, TableRow
+from web.api.shapes import Names, Row, TableRow
 
 BLAMED = ("submission", "kernel", "lab")
 
@@ -88,3 +88,26 @@ class Builds(Resource):
         build = one_row(Build.objects.filter(pk=id).only("log", "state", "expired_at"), f"build {id}")
         is_over = build.state not in (BuildState.QUEUED, BuildState.BUILDING)
         return log_from(request, KeptFile(build.log, build.expired_at), over=is_over)
+
+
+class VariantRow(VariantBrief):
+    """A variant."""
+
+    columns: Names = (*VariantBrief.columns, "experiment", "commit", "tree_id")
+
+
+class VariantDetail(VariantRow):
+    """A variant, with the long part of why it is not built."""
+
+    columns: Names = (*VariantRow.columns, "problem_detail")
+
+
+class Variants(Resource):
+    """Variants."""
+
+    queryset = Variant.objects.all()
+    rows, whole = VariantRow, VariantDetail
+    filters = ("experiment", "build", "name", "role", "state", "commit")
+    search_fields = ("name",)
+    ordering_fields = ("id", "experiment", "position", "name", "state")
+    ordering = ("-pk",)

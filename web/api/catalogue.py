@@ -18,9 +18,8 @@ from lab.submission.choices import submission_choices
 from lab.validation_messages import nearest
 from web.api.filters import Known, Search, Where
 from web.api.resource import Resource, View
-from web.api.rows import Row, Shape, finite, read_rows
 from web.api.schema import Listed, Mapped, Texts
-from web.api.shapes import Names, TableRow
+from web.api.shapes import Names, Row, Shape, TableRow, finite, read_rows
 
 
 class TreeShape(serializers.Serializer[Any]):

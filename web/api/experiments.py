@@ -18,12 +18,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.comparisons.conclusion.collect import conclusion_data
-from lab.comparisons.exit_code import exit_code
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.page import comparison_data
 from lab.comparisons.shape import ComparisonData, ConclusionData
 from lab.errors import NeedsWorker
-from lab.experiments.counts import count_experiments
+from lab.experiments.counts import count_experiments, exit_code
 from lab.experiments.never_delete import keep_for
 from lab.experiments.page import get_experiment
 from lab.experiments.priority import PRIORITIES, priority_name, set_priority
@@ -36,12 +35,11 @@ from lab.statistics.verdict_words import VERDICTS
 from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
 from web.api.auth import scopes_of
 from web.api.fields import Body, Word, taken
-from web.api.files import as_file, form_named, told_as_file
 from web.api.filters import Filters, TextFilter, WordFilter
+from web.api.logs import as_file, form_named, told_as_file
 from web.api.resource import Plain
-from web.api.rows import Row, finite, read_rows
 from web.api.schema import Listed, Mapped
-from web.api.shapes import DataShape, Names, TableRow
+from web.api.shapes import DataShape, Names, Row, TableRow, finite, read_rows
 from web.api.submission import KEY_HEADER, REPLAYED, RETRY_AFTER, DescriptionShape, FetchDetail, Submission
 
 

@@ -15,8 +15,7 @@ from lab.operations.limit_table import Limit
 from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
 from web.api.auth import SignedIn, scopes_of
 from web.api.resource import Resource, View
-from web.api.rows import Row
-from web.api.shapes import DataShape
+from web.api.shapes import DataShape, Row
 from web.api.submission import FetchDetail, FetchRow, fetch_line, fetch_shown
 from web.limits import all_limits
 

@@ -15,13 +15,12 @@ from lab.models import LateAnswer, User, Worker
 from lab.operations.fleet_state import STATES, GroupLine, fleet_state
 from lab.operations.lab_faults import experiments_of
 from lab.runs.claim import Kind
+from lab.runs.hand_back import take_back
 from lab.runs.open_claims import ClaimLine, open_claims
 from lab.runs.queue_list import QueueLine, queue_lines
-from lab.runs.take_back import take_back
 from lab.runs.workers import reported_workers
 from web.api.resource import Resource, View
-from web.api.rows import Row
-from web.api.shapes import DataShape, TableRow
+from web.api.shapes import DataShape, Row, TableRow
 
 
 class WorkerRow(TableRow):

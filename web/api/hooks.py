@@ -28,8 +28,7 @@ from web.api.auth import Allowed, OwnThings, scopes_of
 from web.api.fields import Body, Text, Truth, Word, taken
 from web.api.filters import Known
 from web.api.resource import Resource
-from web.api.rows import Row, read_rows
-from web.api.shapes import Names, TableRow
+from web.api.shapes import Names, Row, TableRow, read_rows
 
 
 class HookRow(TableRow):

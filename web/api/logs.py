@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Logs and consoles, byte for byte from an offset on: how to follow one that is being written."""
+"""Answers that are files, and logs byte for byte from an offset on: nobody is to take them for a page."""
 
 import re
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from django.http import Http404, HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from lab.errors import FileGone
+from lab.errors import FileGone, UnknownRow
 from lab.storage.files import KeptFile
+from lab.validation_messages import nearest
 from web.api.problems import ParameterRefused, Problem, Refusal
 
 # At most so much in one answer; Log-Next says where the next begins.
@@ -77,3 +79,38 @@ def _offset(request: Request) -> int:
     if not _NUMBER.fullmatch(given) or int(given) > MOST_OFFSET:
         raise ParameterRefused("offset", f'"{given[:40]}" is not a number of bytes')
     return int(given)
+
+
+T = TypeVar("T")
+V = TypeVar("V", bound=Callable[..., Any])
+
+
+def as_file(body: str | bytes, media_type: str, name: str) -> HttpResponse:
+    """A file to save, its type not to be guessed."""
+    safe = re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:120]
+    headers = {
+        "Content-Disposition": f'attachment; filename="{safe}"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(body, content_type=media_type, headers=headers)
+
+
+def form_named(forms: Mapping[str, T], form: str, thing: str) -> T:
+    """One of the forms. Raises UnknownRow with those that there are."""
+    if form not in forms:
+        raise UnknownRow(f'{thing} has no format "{form[:40]}"; {nearest(form[:40], forms)}')
+    return forms[form]
+
+
+def told_as_file(forms: Mapping[str, str], operation: str) -> Callable[[V], V]:
+    """Describe an address that ends in a format in the schema. forms: name → media type."""
+    media = sorted({kind.partition(";")[0] for kind in forms.values()})
+    told: Callable[[V], V] = extend_schema(
+        operation_id=operation,
+        parameters=[OpenApiParameter("form", {"type": "string", "enum": list(forms)}, OpenApiParameter.PATH)],
+        responses={
+            (200, kind): OpenApiTypes.ANY if kind == "application/json" else OpenApiTypes.BINARY
+            for kind in media
+        },
+    )
+    return told

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import Token, User
-from lab.people.finish_mails import set_finish_mails
+from lab.people.accounts import set_finish_mails
 from lab.people.permissions import ACTIONS, may
 from lab.people.tokens import (
     DEFAULT_DAYS,
@@ -27,7 +27,7 @@ from lab.people.tokens import scopes_of as scopes_of_user
 from web.api.auth import InPerson, OwnThings, PasswordAuth, SignedIn, scopes_of
 from web.api.fields import Body, Text, Truth, Whole, Word, taken
 from web.api.resource import View
-from web.api.rows import Row
+from web.api.shapes import Row
 
 
 class MeShape(serializers.Serializer[Any]):

@@ -14,8 +14,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from lab.people.permissions import Action
 from web.api.filters import Filters, Known, Ordering, Search, Where
-from web.api.rows import Row, Shape, read_rows
-from web.api.shapes import Names, TableRow
+from web.api.shapes import Names, Row, Shape, TableRow, read_rows
 
 
 class View(GenericViewSet[Any]):

@@ -33,9 +33,8 @@ from web.api.fields import Body, Text, Truth, Whole, taken
 from web.api.filters import Filters, TruthFilter
 from web.api.problems import within
 from web.api.resource import Resource
-from web.api.rows import Row, finite, read_rows
 from web.api.schema import Number
-from web.api.shapes import DataShape, Names, TableRow
+from web.api.shapes import DataShape, Names, Row, TableRow, finite, read_rows
 from web.api.submission import DescriptionShape
 
 NAME = OpenApiParameter("name", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}, OpenApiParameter.PATH)

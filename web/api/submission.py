@@ -21,20 +21,19 @@ from lab.errors import FieldRefused, NeedsWorker
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Fetch, User
 from lab.models.states import Role
+from lab.submission.duplicates import submit_under_key
 from lab.submission.fetches.problem import error_of
 from lab.submission.fetches.requests import FetchRequest, fetches_before, find_fetch, request_fetch
 from lab.submission.fetches.series import WantedSeries
-from lab.submission.idempotency import submit_under_key
 from lab.submission.preview import Detectable, PatchPreview, Preview, SwitchPreview, VariantPreview
 from lab.submission.received_series import Upload, each_patch, receive_files
 from lab.submission.web_process import every_fault_here, preview_here, submit_noted
+from web.api.auth import SubmitLimit
 from web.api.fields import NO_NUL
-from web.api.limits import SubmitLimit
 from web.api.problems import ParameterRefused, problem_of
 from web.api.resource import Resource
-from web.api.rows import finite
 from web.api.schema import ProblemShape
-from web.api.shapes import DataShape, Names, TableRow
+from web.api.shapes import DataShape, Names, TableRow, finite
 
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 KEY_HEADER = OpenApiParameter(

@@ -29,9 +29,8 @@ from lab.targets.quarantine import release_target
 from web.api.auth import scopes_of
 from web.api.fields import NO_NUL, Body, Text, Truth, Whole, Word, taken
 from web.api.resource import Resource
-from web.api.rows import Row, read_rows
 from web.api.schema import Mapped
-from web.api.shapes import Names, TableRow
+from web.api.shapes import Names, Row, TableRow, read_rows
 
 # Of a target's checks, as its own address tells them.
 LATEST = 50

@@ -13,14 +13,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import Target, Trend
-from lab.trends.export import point_data, step_data
-from lab.trends.page import trend_page
+from lab.trends.page import point_data, step_data, trend_page
 from lab.trends.summary import trend_lines
 from web.api.filters import Filters, Known, TextFilter, Where
 from web.api.resource import Plain, View
-from web.api.rows import Row, finite
 from web.api.schema import Number
-from web.api.shapes import Names, TableRow
+from web.api.shapes import Names, Row, TableRow, finite
 from web.views.trend_data import as_csv
 
 

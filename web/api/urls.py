@@ -5,25 +5,22 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 from rest_framework.routers import SimpleRouter
 
-from web.api.builds import Builds
+from web.api.builds import Builds, Variants
 from web.api.catalogue import Patches, Trees, Workloads
-from web.api.comparisons import Comparisons
+from web.api.comparisons import Comparisons, Samples
 from web.api.experiments import Experiments
 from web.api.fetches import Fetches, LimitsView
 from web.api.fleet import Claims, Fleet, LateAnswers, Queues, Workers
 from web.api.hooks import Deliveries, Hooks
 from web.api.me import Login, Me, Tokens
 from web.api.problems import unknown
-from web.api.profiled import Profiled, ProfiledCallers, ProfiledFiles
-from web.api.profiles import Profiles
+from web.api.profiles import Profiled, ProfiledCallers, ProfiledFiles, Profiles
 from web.api.root import Problems, SchemaView
 from web.api.runs import Runs
-from web.api.samples import Samples
 from web.api.standing import Alerts, Standings
 from web.api.talk import Notes, Triages
 from web.api.targets import Targets
 from web.api.trends import Trends
-from web.api.variants import Variants
 
 router = SimpleRouter(use_regex_path=False)
 router.register("experiments", Experiments, "api-experiments")

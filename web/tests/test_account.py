@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from lab.models import Delivery, Token, User
-from lab.people.finish_mails import stop_secret
+from lab.people.accounts import stop_secret
 from lab.people.sign_in import issue_secret
 from lab.tests.factories import make_experiment, make_user
 from web.tests.conftest import Page, signed_in

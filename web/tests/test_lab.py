@@ -15,9 +15,8 @@ from lab.models import Build, Experiment, Run, Target, User, Worker
 from lab.models.states import Outcome
 from lab.people.tokens import issue_token
 from lab.runs.claim import Claim
-from lab.runs.late_answers import refuse_late
-from lab.runs.record import RunRecord, record_run
-from lab.runs.take_back import lease_name
+from lab.runs.hand_back import lease_name
+from lab.runs.record import RunRecord, record_run, refuse_late
 from lab.tests.factories import claimed_build, claimed_run, finish_builds, make_grid
 from web.tests.conftest import SCRIPT, Page
 

@@ -17,9 +17,15 @@ from lab.operations.lab_faults import late_answers
 from lab.people.tokens import issue_token
 from lab.runs.claim import Claim
 from lab.runs.claiming import claim_next_build
-from lab.runs.late_answers import refuse_late
-from lab.runs.record import BuildSuccess, RunRecord, note_corrupt_artifact, record_build_success, record_run
-from lab.runs.take_back import take_back
+from lab.runs.hand_back import take_back
+from lab.runs.record import (
+    BuildSuccess,
+    RunRecord,
+    note_corrupt_artifact,
+    record_build_success,
+    record_run,
+    refuse_late,
+)
 from lab.tests.factories import ME, claim_run, finish_builds, make_grid
 from web.tests.conftest import Page
 

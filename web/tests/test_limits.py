@@ -104,7 +104,7 @@ OTHERS = {
     "web.api.fields": "how many mistakes are named at once",
     "web.api.filters.MOST_ID": "the tables' own numbers",
     "web.api.logs.MOST_OFFSET": "numbers of JSON",
-    "web.api.profiled": "how much is shown",
+    "web.api.profiles": "how much is shown",
     "web.forms.MOST_DOTS": "of a field's name in a form",
     "web.listing": "as web.api.filters",
     "web.logs": "how much is shown",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.comparisons.compare import compare_experiment
-from lab.comparisons.false_alarms import false_alarms
+from lab.comparisons.page import false_alarms
 from lab.experiments.spec import spec_from_mapping
 from lab.models import BasePoint, Case, Comparison, Experiment
 from lab.models.states import Role

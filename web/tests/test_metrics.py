@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lab.models import Build, Chore, HealthCheck, Run, Target, User, Worker
 from lab.operations import readiness
 from lab.runs.claim import Claim
-from lab.runs.late_answers import refuse_late
+from lab.runs.record import refuse_late
 from lab.storage import store_check as storeanswer
 from lab.storage.store import Store
 from lab.tests.factories import (

@@ -13,8 +13,7 @@ from django.test import Client, RequestFactory
 from lab.people.sign_in import issue_secret
 from lab.tests.factories import make_user
 from web.addresses import client_address, is_of_this_machine
-from web.durations import REGISTRY
-from web.requestlog import log_requests
+from web.requestlog import REGISTRY, log_requests
 
 
 @pytest.fixture

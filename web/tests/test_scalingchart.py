@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from django.template.loader import render_to_string
 
-from web.scalingchart import scaling_plot
+from web.views.contention import scaling_plot
 
 KERNFS = {"base": {1: 1.0, 2: 2.0, 4: 2.7, 8: 4.1}, "hashed": {1: 1.0, 8: 2.7}}
 

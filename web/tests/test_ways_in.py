@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from lab.models import Experiment, Hook, Standing, User
 from lab.models.states import ExperimentState
-from lab.operations.newest_base import NewestBase, newest_base
+from lab.submission.choices import NewestBase, newest_base
 from lab.tests.factories import make_case, make_comparison, make_experiment, make_run, make_variant
 from web.tests.conftest import Page
 from web.tests.routes import routes

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from lab.errors import FieldRefused, NotAllowed
 from lab.hooks.pages import last_mail
-from lab.people.finish_mails import has_mail_server, set_finish_mails, user_of
+from lab.people.accounts import has_mail_server, set_finish_mails, user_of
 from lab.people.sign_in import redeem_secret, too_many_wrong_from
 from lab.people.tokens import (
     DEFAULT_DAYS,

@@ -29,11 +29,10 @@ from lab.statistics.verdict_words import (
     shown_verdict,
 )
 from web.charts import Span, bar, histogram, span
-from web.conclusion import conclusion_block
 from web.views.contention import CYCLES, contention
 from web.views.distribution import spread
 from web.views.exact import exact_tables
-from web.words import change, interval, prose, quantity, settings
+from web.words import change, conclusion_block, interval, prose, quantity, settings
 
 
 @require_safe

@@ -17,10 +17,9 @@ from lab.people.permissions import may, may_change
 from lab.runs.pages import build_page, files_removed_at, run_page
 from lab.runs.stalls import current_progress
 from lab.statistics.verdict_words import counted_verdicts
-from web.conclusion import conclusion_block
 from web.listing import address, columns, kept_filters, read_asked, selects
 from web.logs import printable
-from web.words import count, duration, last_lines
+from web.words import conclusion_block, count, duration, last_lines
 
 # The evidence of this many troubles is shown in place; of the others it is one click away.
 _SHOWN = 6

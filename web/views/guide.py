@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Help: pipelines to copy, the API, keys, and where everything else is."""
+"""Help: pipelines to copy, the API, keys, the limits of what people send, and where everything else is."""
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_safe
 
-from lab.operations.newest_base import newest_base
+from lab.operations.limit_table import Limit
+from lab.submission.choices import newest_base
 from web.access import needs
 from web.apipage import api_page
+from web.limits import all_limits
 from web.pipelines import pipelines, script
 from web.views.reply import own_address
 
@@ -34,3 +37,18 @@ def api(request: HttpRequest) -> HttpResponse:
 def pipeline_script(request: HttpRequest) -> HttpResponse:
     """Return the script that a pipeline runs."""
     return HttpResponse(script(), content_type="text/plain; charset=utf-8")
+
+
+@needs("read")
+@require_safe
+def limits(request: HttpRequest) -> HttpResponse:
+    """Show all limits by heading."""
+    groups: dict[str, list[tuple[Limit, str]]] = {}
+    for limit in all_limits():
+        groups.setdefault(limit.group, []).append((limit, _size(limit)))
+    return render(request, "web/limits.html", {"groups": groups.items()})
+
+
+def _size(limit: Limit) -> str:
+    """Return bytes as people read them, "" for other units."""
+    return filesizeformat(limit.value) if limit.unit == "bytes" else ""

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Liveness of this process and readiness of the lab, for monitoring."""
+"""Liveness of this process, readiness of the lab and its figures for Prometheus, for monitoring."""
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from lab.operations.readiness import readiness
-from web.oversight import may_watch
+from web.access import may_watch
+from web.metrics import exposition
 
 
 @login_not_required
@@ -29,3 +31,14 @@ def ready(request: HttpRequest) -> HttpResponse:
     if may_watch(request):
         told["checks"] = [{"name": one.name, "ok": one.ok, "said": one.message} for one in checks]
     return JsonResponse(told, status=200 if ok else 503, json_dumps_params={"ensure_ascii": False})
+
+
+@login_not_required
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """All of them; 403 with one line for who may not see them."""
+    if not may_watch(request):
+        text = "these figures are for operators: send an operator's token, or add your network to KPERFLAB_METRICS_FROM\n"
+        return HttpResponse(text, content_type="text/plain", status=403)
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)

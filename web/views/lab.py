@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab itself, for operators: its targets, queues, claims, workers, disk, and what went wrong lately."""
+"""The lab itself, for operators: its targets, queues, claims, workers, disk, what went wrong lately; and the audit log."""
 
 import shutil
 from collections.abc import Sequence
@@ -11,20 +11,21 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from lab.audit.log import KEPT_DAYS, audit_page
 from lab.errors import Outdated
 from lab.operations.fleet_state import STATES, FleetFilter, FleetState, GroupLine, fleet_state
 from lab.operations.lab_faults import corrupt_artifacts, lab_faults, late_answers
 from lab.operations.readiness import readiness
 from lab.runs.claim import Kind
+from lab.runs.hand_back import take_back
 from lab.runs.open_claims import boots_on, claims_to_end_first, count_claims
 from lab.runs.queue_list import QueueLine, queue_lines
-from lab.runs.take_back import take_back
 from lab.runs.workers import ReportedWorker, reported_workers
 from lab.targets.changes import set_target_enabled
 from lab.targets.quarantine import release_target
 from lab.targets.waiting_boots import waiting_boots
 from web.access import needs, person
-from web.listing import kept_filters
+from web.listing import kept_filters, page_number
 from web.words import duration
 
 # A build and its artifact take some GiB; below this share of the disk the next ones may fail.
@@ -157,3 +158,14 @@ def return_claim(request: HttpRequest, kind: Kind, work: str) -> HttpResponse:
             request, f"{kind.capitalize()} {work} is queued again; {held} stops and discards its result."
         )
     return redirect("lab")
+
+
+@needs("operate")
+@require_safe
+def audit_log(request: HttpRequest) -> HttpResponse:
+    """Show the log; ?refused=1 only what was refused, ?person=NAME of one person alone."""
+    name, refused = request.GET.get("person", "")[:150], request.GET.get("refused") == "1"
+    page = audit_page(page_number(request), name=name, refused=refused)
+    return render(
+        request, "web/audit.html", {"page": page, "name": name, "refused": refused, "days": KEPT_DAYS}
+    )

@@ -14,7 +14,9 @@ from lab.notes.changes import delete_note, edit_note, write_note
 from lab.notes.pages import author_name, get_note
 from lab.people.permissions import may_change
 from lab.runs.pages import get_run
+from lab.trends.page import measured_revision, trend_page
 from web.access import needs, person
+from web.views.trend import TypedNote, trend_response
 
 
 @needs("submit")
@@ -86,3 +88,22 @@ def _back(note: Note) -> str:
     if note.run_id:
         return reverse("run", args=[note.run_id])
     return reverse("trend", args=[note.trend]) if note.trend else reverse("trends")
+
+
+@needs("submit")
+@require_POST
+def on_trend(request: HttpRequest, key: str) -> HttpResponse:
+    """A new note on a revision of a trend; what is refused comes back as it was typed."""
+    page = trend_page(key)
+    revision, text = request.POST.get("revision", ""), request.POST.get("text", "")
+    everywhere = request.POST.get("everywhere") == "1"
+    try:
+        write_note(
+            author=person(request),
+            text=text,
+            revision=measured_revision(page, revision),
+            trend="" if everywhere else key,
+        )
+    except FieldRefused as exc:
+        return trend_response(request, page, TypedNote(revision, text, everywhere, {exc.field: str(exc)}))
+    return redirect(f"{reverse('trend', args=[key])}#notes")

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Standing experiments and their alerts: listed for everybody, made and changed by submitters."""
+"""Standing experiments and their alerts: listed for everybody, made and changed by submitters.
+
+A forge's pushes have an address here; they are signed, and only make a standing experiment look at its branch.
+"""
 
 import re
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from lab.errors import FieldRefused, LabError, UnknownRow
@@ -27,10 +32,12 @@ from lab.standing.changes import (
     own_standing,
     remove_standing,
     run_standing,
+    take_push,
 )
 from lab.standing.pages import alert_page, standing_lines, standing_page, unseen_alerts
 from lab.trends.repeatability import repeatability
 from web.access import needs, person
+from web.api.auth import LoginLimit
 from web.listing import page_number
 from web.words import duration
 
@@ -205,3 +212,29 @@ def _form(
         "hours": [str(hour) for hour in range(24)],
     }
     return render(request, "web/standing_form.html", ctx, status=422 if errors else 200)
+
+
+_PLAIN = "text/plain; charset=utf-8"
+
+
+class PushLimit(LoginLimit):
+    """Pushes from one address, genuine or not."""
+
+    scope = "push"
+
+
+@csrf_exempt  # a forge has no cookie of ours; its signature is checked instead
+@login_not_required
+@require_POST
+def push(request: HttpRequest, name: str) -> HttpResponse:
+    """Take a push's webhook of GitHub, GitLab, Gitea or Forgejo."""
+    limit = PushLimit()
+    if not limit.allow_request(request, None):  # type: ignore[arg-type]
+        wait = str(round(limit.wait() or 60))
+        return HttpResponse(
+            "too many at once\n", status=429, content_type=_PLAIN, headers={"Retry-After": wait}
+        )
+    if not take_push(name=name, headers=request.headers, body=request.body):
+        said = f"there is no standing experiment {name} with that secret\n"
+        return HttpResponse(said, status=403, content_type=_PLAIN)
+    return HttpResponse("its branch is checked next\n", status=202, content_type=_PLAIN)

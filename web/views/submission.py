@@ -15,10 +15,9 @@ from lab.experiments.priority import priorities_for
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping, toml_mapping
 from lab.experiments.stored_spec import description_as_toml, without_defaults
 from lab.models import Experiment, Fetch
-from lab.submission.choices import submission_choices
+from lab.submission.choices import submission_choices, usual_choices
 from lab.submission.fetches.requests import FetchRequest, request_fetch
 from lab.submission.fetches.series import WantedSeries
-from lab.submission.usual import usual_choices
 from lab.submission.web_process import every_fault_here, preview_here, series_faults, submit_here
 from web.access import needs, person
 from web.cloned import typed_from

@@ -13,8 +13,7 @@ from django.views.decorators.http import require_safe
 
 from lab.models import Note
 from lab.notes.pages import author_name, trend_notes
-from lab.trends.export import point_data, step_data
-from lab.trends.page import TrendPage, trend_page
+from lab.trends.page import TrendPage, point_data, step_data, trend_page
 from web.words import change
 
 _SHORT = 10

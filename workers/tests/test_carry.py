@@ -18,8 +18,7 @@ from lab.models import Build, Experiment, Run
 from lab.runs.claim import MOST_ATTEMPTS
 from lab.runs.record import forget_artifact
 from lab.runs.settle import settle
-from lab.storage.artifact_locks import in_use
-from lab.storage.artifacts import artifacts_of, in_store, send_artifact
+from lab.storage.artifacts import artifacts_of, in_store, in_use, send_artifact
 from lab.storage.files import KeptFile
 from lab.storage.store import Store
 from lab.submission.submit import submit_experiment

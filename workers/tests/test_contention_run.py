@@ -15,7 +15,7 @@ import pytest
 from kernels.artifacts.store import Artifact
 from lab.errors import SpecError
 from lab.models import Experiment, Profile, Sample
-from lab.profiles.exports.files import profile_file
+from lab.profiles.exports.data import profile_file
 from lab.profiles.page import profile_page
 from workers.drivers.base import BootRequest, Session
 from workers.drivers.fake import Script, played, sent

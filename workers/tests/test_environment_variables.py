@@ -199,7 +199,7 @@ EFFECTS: dict[str, Effect] = {
         "import logging; from lab.operations.logs import set_up; set_up()",
     ),
     "KPERFLAB_METRICS_FROM": Effect(
-        "10.1.0.0/16,fd00::/8", "_from_a_network(request)", True, "from web.oversight import _from_a_network"
+        "10.1.0.0/16,fd00::/8", "_from_a_network(request)", True, "from web.access import _from_a_network"
     ),
     "KPERFLAB_LISTEN": Effect("192.0.2.5", "wishes_of(8000).database.address", "192.0.2.5", UP),
     "KPERFLAB_POSTGRES_PORT": Effect("55432", "wishes_of(8000).database.port", 55432, UP),

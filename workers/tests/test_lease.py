@@ -258,7 +258,7 @@ def test_an_answer_to_a_cancelled_experiment_is_refused_and_seen() -> None:
 
 
 def test_late_answers_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.runs.late_answers.KEPT", 3)
+    monkeypatch.setattr("lab.runs.record.KEPT", 3)
     claim = Claim("build", make_build("x").pk, "0" * 32)
     for number in range(5):
         assert not record_build_success(claim, BuildSuccess("k", f"r{number}", "h"))

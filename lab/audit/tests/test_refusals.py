@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from kernels.errors import PatchRejected, TreeUnreadable
-from lab.audit import refusals
-from lab.audit.refusals import note_refusal, refusals_of_the_day, rule_of
+from lab.audit import log
+from lab.audit.log import note_refusal, refusals_of_the_day, rule_of
 from lab.errors import FieldRefused, LabUnable, SubmissionRejected
 from lab.models import AuditEntry, Fetch
 from lab.models.states import FetchState
@@ -90,7 +90,7 @@ def test_a_database_that_is_away_keeps_no_worker_from_its_work(
     def fail(request: object) -> None:
         raise DatabaseError("away")
 
-    monkeypatch.setattr(refusals, "note_request", fail)
+    monkeypatch.setattr(log, "note_request", fail)
     note_refusal("build", "artifact refused")
     assert "the audit log could not be written" in caplog.text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
-from lab.comparisons.conclusion.as_data import as_data
+from lab.comparisons.conclusion.conclude import as_data
 from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact, Together
 from lab.comparisons.conclusion.locks import changes_locks, lock_facts
 from lab.comparisons.shape import ConclusionData

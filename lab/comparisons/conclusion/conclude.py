@@ -21,8 +21,9 @@ from lab.comparisons.conclusion.fragments import (
 from lab.comparisons.conclusion.headline import headline
 from lab.comparisons.conclusion.next_step import NextStep, next_step
 from lab.comparisons.conclusion.outcomes import TRUSTED, WORDS, CaseOutcome, control_of, outcomes
-from lab.comparisons.shape import CaseConclusionData
+from lab.comparisons.shape import CaseConclusionData, ConclusionData, NextStepData, OutcomeData
 from lab.figures import change
+from lab.from_attributes import from_attributes
 
 PARAGRAPH = 600
 # Room for the words that say how many results the paragraph leaves out.
@@ -146,3 +147,31 @@ def _lacking(facts: Facts) -> str:
         return ""
     was = "The experiment was cancelled; " if facts.state == "cancelled" else "Partial: "
     return f"{was}{counted(facts.boots_lost, 'boot')} did not count."
+
+
+def as_data(facts: Facts) -> ConclusionData:
+    """Return the conclusion of an experiment as plain data, with a paragraph for each of several patches."""
+    found = conclude(facts)
+    switches = sorted(
+        {switch for kernel in facts.kernels if kernel.state != "pruned" for switch in kernel.switches}
+    )
+    patches = switches if len(switches) > 1 else []
+    return from_attributes(
+        ConclusionData,
+        found,
+        outcomes=[_outcome(outcome) for outcome in found.outcomes],
+        next=from_attributes(NextStepData, found.next),
+        patches={switch: conclude(facts.about(switch)).text for switch in patches},
+    )
+
+
+def _outcome(outcome: CaseOutcome) -> OutcomeData:
+    point = outcome.decisive or MetricFact("", "", None)
+    return from_attributes(
+        OutcomeData,
+        point,
+        case=outcome.case.id,
+        variant=outcome.kernel.name,
+        outcome=outcome.word,
+        metric=point.name,
+    )

@@ -2,7 +2,7 @@
 import pytest
 
 from lab.comparisons.compare import compare_experiment
-from lab.comparisons.false_alarms import false_alarms
+from lab.comparisons.page import false_alarms
 from lab.models import Comparison, Experiment, Run
 from lab.models.states import Outcome
 from lab.runs.record import SampleValue

@@ -18,7 +18,7 @@ from lab.hooks.changes import HookFields, make_hook
 from lab.hooks.deliver import MOST_TRIES, DeliveryAttempt, deliver_due
 from lab.models import Delivery, Experiment, Standing, Target, Tree, User
 from lab.models.states import DeliveryState
-from lab.people.finish_mails import set_finish_mails
+from lab.people.accounts import set_finish_mails
 from lab.runs.settle import cancel_experiment, settle
 from lab.tests.factories import finish_builds, finish_run, make_bisection, make_grid, make_user
 from lab.tests.fresh_python import run_python

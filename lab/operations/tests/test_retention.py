@@ -18,8 +18,7 @@ from lab.errors import NotAllowed
 from lab.experiments.never_delete import keep_for
 from lab.models import Bisection, Build, Experiment, Profile, Run, Sample, Standing, Triage, User
 from lab.operations.retention import Expiry, expire, needed_experiments, plan_expiry
-from lab.storage.artifact_locks import in_use
-from lab.storage.artifacts import name_in_store, send_artifact
+from lab.storage.artifacts import in_use, name_in_store, send_artifact
 from lab.storage.store import Store
 from lab.submission.build_rows import find_build
 from lab.tests.factories import (

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Profiles aligned from the leaves up: below the root the symbols asked for, below each its callers."""
+"""Profiles aligned from one function: below the root the symbols asked for, below each its callers, or what it calls."""
 
 import numpy as np
 
-from lab.profiles.analysis.frame_alignment import Integers, Levels, UnitedTree, united
+from lab.profiles.analysis.frame_alignment import Integers, Levels, UnitedTree, by_levels, united
+from lab.profiles.analysis.frame_tree import FrameTree
 from lab.profiles.analysis.symbol_counts import outermost_of
 
 # Callers with less of what is asked for than this are not told apart: they could not be seen.
@@ -73,3 +74,24 @@ def _seeds(tree: UnitedTree, symbol: str) -> tuple[Integers, Integers]:
 
 def _none(tree: UnitedTree, rows: int) -> Integers:
     return np.zeros((rows, tree.own.shape[1]), np.int64)
+
+
+def callee_tree(tree: UnitedTree, symbol: str) -> UnitedTree:
+    """Return what a symbol calls, from wherever it is called itself, as one tree.
+
+    The symbol is found as caller_tree finds it. The root bears its name; its samples are those in the symbol.
+    """
+    nodes = outermost_matching(tree, symbol)
+    names, root = root_named(tree, symbol)
+    # In preorder a subtree is one stretch, and the outermost ones do not overlap.
+    sizes = tree.end[nodes] - nodes
+    inside = np.repeat(nodes - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+    moved = np.zeros(len(tree), np.int64)
+    moved[inside] = np.arange(1, len(inside) + 1)
+    parent = np.concatenate(([-1], moved[tree.parent[inside]])).astype(np.int32)
+    name = np.concatenate(([root], tree.name[inside])).astype(np.int32)
+    apart = FrameTree(names, parent, name, np.zeros(len(parent), np.int64))
+    levels, (place,) = by_levels([apart], [np.arange(len(names))], len(names))
+    own = np.zeros((len(levels.parent), tree.own.shape[1]), np.int64)
+    np.add.at(own, place[1:], tree.own[inside])
+    return united(names, tree.raw, levels, own, np.zeros_like(own))

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from lab.profiles.analysis.callee_tree import callee_tree
+from lab.profiles.analysis.caller_tree import callee_tree
 from lab.profiles.analysis.frame_alignment import summed
 from lab.profiles.analysis.frame_shifts import compare_profiles, sides_of
 from lab.profiles.analysis.frame_tree import pack, unpack

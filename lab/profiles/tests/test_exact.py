@@ -9,8 +9,7 @@ from lab.models import Case, Experiment, Profile
 from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.profiles.difference import difference
 from lab.profiles.exact import ExactChange, exact_changes
-from lab.profiles.exports.data import profile_data
-from lab.profiles.exports.files import profile_file
+from lab.profiles.exports.data import profile_data, profile_file
 from lab.profiles.page import profile_page
 from lab.tests.exact_profiles import add_exact_boots, exact_experiment
 from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_variant

@@ -8,7 +8,7 @@ import pytest
 from lab.models import LateAnswer
 from lab.models.states import BuildState, RunState
 from lab.runs.claim import Claim
-from lab.runs.late_answers import refuse_late
+from lab.runs.record import refuse_late
 from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
 
 pytestmark = pytest.mark.django_db

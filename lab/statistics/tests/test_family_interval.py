@@ -19,8 +19,7 @@ from lab.models import Comparison, Experiment
 from lab.models.states import ExperimentState
 from lab.statistics.arms import Arm, Shift
 from lab.statistics.estimate import estimate
-from lab.statistics.false_discovery import adjust
-from lab.statistics.family_interval import agreeing_level, allow_for_family
+from lab.statistics.family_interval import adjust, agreeing_level, allow_for_family
 from lab.statistics.verdict import Verdict, judge
 from lab.tests.factories import (
     NS_PER_OPEN,

@@ -6,7 +6,7 @@ import pytest
 
 from lab.statistics.arms import Shift
 from lab.statistics.estimate import Arm, estimate
-from lab.statistics.false_discovery import adjust
+from lab.statistics.family_interval import adjust
 from lab.statistics.verdict import Better, Verdict, boots_needed, judge
 
 

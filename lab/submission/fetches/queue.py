@@ -11,10 +11,10 @@ from django.db.models import Count, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from lab.audit.refusals import note_refusal, rule_of
+from lab.audit.log import note_refusal, rule_of
 from lab.errors import FetchLost, LabError, LabUnable
 from lab.experiments.limits import FETCH_KEPT_H, FETCH_SLOTS, FETCHES_RUNNING_EACH, PREVIEW_UNWATCHED_S
-from lab.leases.clock import after
+from lab.leases.prepared import after
 from lab.leases.process import is_alive
 from lab.models import Experiment, Fetch
 from lab.models.states import FetchState, move

@@ -11,7 +11,7 @@ from lab.errors import FetchLost, LabError, LabUnable
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Fetch
 from lab.profiles.exports.data import as_data
-from lab.submission.duplicates import submit_once
+from lab.submission.duplicates import submit_once, submit_under_key
 from lab.submission.fetches.queue import (
     fail_fetch,
     finish_fetch,
@@ -20,7 +20,6 @@ from lab.submission.fetches.queue import (
     report_stage,
 )
 from lab.submission.fetches.series import WantedSeries, fetch_series, wanted_of, with_series
-from lab.submission.idempotency import submit_under_key
 from lab.submission.part_checks import check_parts, every_fault
 from lab.submission.preview import preview_experiment
 from lab.submission.submit import submit_experiment

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from lab.errors import KeyBusy, KeyReused
 from lab.models import Experiment, IdempotencyKey, User
-from lab.submission.idempotency import KEPT, LONGEST_WORK, Note, submit_under_key
+from lab.submission.duplicates import KEPT, LONGEST_WORK, Note, submit_under_key
 from lab.tests.factories import make_experiment, make_user
 
 pytestmark = pytest.mark.django_db

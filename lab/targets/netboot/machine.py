@@ -21,7 +21,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from lab.audit.refusals import note_refusal
+from lab.audit.log import note_refusal
 from lab.errors import NetbootClosed, PieceRefused
 from lab.models import Netboot, NetbootPiece
 from lab.targets.drivers import MACHINES

@@ -11,8 +11,7 @@ from playwright.sync_api import expect
 
 from lab.models import Build, Run, Target, User, Worker
 from lab.runs.claim import Claim
-from lab.runs.late_answers import refuse_late
-from lab.runs.record import note_corrupt_artifact
+from lab.runs.record import note_corrupt_artifact, refuse_late
 from lab.tests.factories import claimed_run, finish_builds, make_grid
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at
