@@ -2,22 +2,22 @@
 """Start a bisection of a step on a page, and let the lab's upkeep carry it out step by step."""
 
 from pathlib import Path
-from typing import cast
 
 from django.conf import settings
 from django.db import transaction
 
 from lab.bisections.outcome import refused
 from lab.bisections.search import attach, conclude_step, settle_step, step_spec, take_step
-from lab.bisections.start import BisectionRequest, request_digest
+from lab.bisections.start import BisectionRequest, unfinished_or_new
 from lab.errors import FieldRefused, LabError, NotAllowed, SpecError, SubmissionRejected, UnknownRow
+from lab.from_attributes import attributes
 from lab.models import Bisection, BisectionStep, Experiment, Tree, User
 from lab.models.states import BisectionState, ExperimentState
 from lab.people.permissions import may
+from lab.submission.blame import field_at_fault
 from lab.submission.parts import find_target
 from lab.submission.submit import find_unfinished, submit_experiment
 from lab.trends.page import StepView, TrendLine, trend_page
-from workloads.instruction_clock import Clock
 
 _OVER = (ExperimentState.DONE, ExperimentState.FAILED, ExperimentState.CANCELLED)
 
@@ -35,36 +35,13 @@ def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
         raise UnknownRow(f"trend {trend} has no step at {commit[:12]} any more")
     if why := why_not_searched(step):
         raise FieldRefused("bisect", why)
-    try:
+    with field_at_fault("bisect"):
         target = find_target(page.line.target)
-    except SubmissionRejected as exc:
-        raise FieldRefused("bisect", str(exc)) from exc
-    line = [step.good.commit, *(one.commit for one in step.suspects)]
-    asked = request_of(page.line, step)
-    digest = request_digest(asked, page.line.metric, line)
+    line = [step.good.commit, *(suspect.commit for suspect in step.suspects)]
     with transaction.atomic():
         # Two people who press the button at once wait for each other here.
-        Tree.objects.select_for_update().get(pk=page.line.tree_id)
-        under_way = Bisection.objects.filter(digest=digest, state=BisectionState.RUNNING).first()
-        return under_way or Bisection.objects.create(
-            tree_id=page.line.tree_id,
-            target=target,
-            digest=digest,
-            good_name=asked.good,
-            bad_name=asked.bad,
-            line=line,
-            workload=page.line.workload,
-            preset=page.line.preset,
-            params=page.line.params,
-            metric=page.line.metric,
-            clock=page.line.clock,
-            boots=asked.boots,
-            most_boots=asked.most_boots,
-            iterations=asked.iterations,
-            verdict=step.verdict,
-            automatic=True,
-            starter=by,
-        )
+        tree = Tree.objects.select_for_update().get(pk=page.line.tree_id)
+        return unfinished_or_new(request_of(page.line, step), tree, target, line, automatic=True, starter=by)
 
 
 def why_not_searched(step: StepView) -> str:
@@ -81,16 +58,10 @@ def why_not_searched(step: StepView) -> str:
 def request_of(line: TrendLine, step: StepView) -> BisectionRequest:
     """Return what `labctl bisect --trend` asks about the same step."""
     return BisectionRequest(
-        tree=line.tree,
         good=step.good.commit,
         bad=step.bad.commit,
-        workload=line.workload,
-        preset=line.preset,
-        params=line.params,
-        metric=line.metric,
-        clock=cast(Clock, line.clock),
         verdict=step.verdict,
-        target=line.target,
+        **attributes(line, ("tree", "workload", "preset", "params", "metric", "clock", "target")),
     )
 
 

@@ -8,6 +8,7 @@ metric. A fault of the lab says nothing at all.
 
 from dataclasses import dataclass
 
+from lab.from_attributes import attributes
 from lab.models import BisectionStep, Comparison, Run, Variant
 from lab.models.states import ExperimentState, Purpose, Role, RunState, VariantState
 from lab.statistics.sequential import LOOKS
@@ -73,9 +74,7 @@ def _judged(step: BisectionStep, comparison: Comparison) -> Conclusion:
         outcome = Outcome.AGAIN
     else:
         outcome = Outcome.AMBIGUOUS
-    return Conclusion(
-        outcome, comparison.reason, comparison.verdict, comparison.ratio, comparison.low, comparison.high
-    )
+    return Conclusion(outcome, **attributes(comparison, ("reason", "verdict", "ratio", "low", "high")))
 
 
 def _trouble(variant: Variant) -> tuple[str, str]:

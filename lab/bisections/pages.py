@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from django.core.paginator import Page
 from django.db.models import prefetch_related_objects
 
-from lab.errors import one_row
+from lab.bisections.search import get_bisection
+from lab.from_attributes import from_attributes
 from lab.models import Bisection, BisectionStep, Revision
 from lab.models.bounded import leaf
 from lab.models.states import BisectionState
@@ -116,13 +117,10 @@ def _title(row: Bisection) -> str:
 
 def bisection_page(bisection_id: int) -> BisectionPage:
     """Return one bisection. Raises UnknownRow."""
-    row = one_row(
-        Bisection.objects.select_related("tree", "target").filter(pk=bisection_id),
-        f"bisection {bisection_id}",
-    )
+    row = get_bisection(bisection_id)
     known = {
-        one.commit: RevisionView(one.commit, one.subject, one.author, one.position)
-        for one in Revision.objects.filter(tree=row.tree, commit__in=row.line)
+        revision.commit: from_attributes(RevisionView, revision)
+        for revision in Revision.objects.filter(tree=row.tree, commit__in=row.line)
     }
     line = [known.get(commit, RevisionView(commit, "", "", place)) for place, commit in enumerate(row.line)]
     steps = list(row.steps.all())

@@ -9,7 +9,7 @@ the lab says nothing about a revision: it is retried, and the bisection fails af
 lab/bisections/outcome.py says what an experiment means; docs/trends.md tells it all in prose.
 """
 
-from typing import Any, cast
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -19,9 +19,9 @@ from lab.bisections.start import BisectionRequest, description
 from lab.bisections.strategy import Compare, NoStep, RevisionAnswer, StepFound, decide
 from lab.errors import one_row
 from lab.experiments.spec import ExperimentSpec
+from lab.from_attributes import attributes
 from lab.models import Bisection, BisectionStep, Revision
 from lab.models.states import BisectionState, move
-from workloads.instruction_clock import Clock
 
 MOST_FAULTS = 3
 Outcome = BisectionStep.Outcome
@@ -73,12 +73,8 @@ def step_spec(step: BisectionStep) -> ExperimentSpec:
         tree=row.tree.name,
         good=row.line[0],
         bad=row.line[-1],
-        workload=row.workload,
-        preset=row.preset,
-        params=row.params,
-        clock=cast(Clock, row.clock),
-        iterations=row.iterations,
         target=row.target.name,
+        **attributes(row, ("workload", "preset", "params", "clock", "iterations")),
     )
     name = f"bisection {row.pk}, step {step.number}: {known.subject if known else commit[:12]}"
     return description(asked, commit, name=name, switch=commit[:12], boots=step.boots, seed=step.number)
@@ -99,13 +95,8 @@ def settle_step(step_id: int, found: Conclusion) -> BisectionStep:
     """Write an open step's conclusion down, and fail the bisection where it cannot go on."""
     with transaction.atomic():
         BisectionStep.objects.filter(pk=step_id, outcome="").update(
-            outcome=found.outcome,
-            verdict=found.verdict,
-            ratio=found.ratio,
-            low=found.low,
-            high=found.high,
-            reason=found.reason,
             finished_at=timezone.now(),
+            **attributes(found, ("outcome", "verdict", "ratio", "low", "high", "reason")),
         )
         step = BisectionStep.objects.select_related("bisection", "experiment").get(pk=step_id)
         faults = step.bisection.steps.filter(outcome=Outcome.FAULT, revision=step.revision).count()

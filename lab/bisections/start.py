@@ -12,14 +12,15 @@ from django.conf import settings
 from django.db import transaction
 
 from kernels.diffs.safety import MAX_PATCHES
-from kernels.errors import KernelsError
 from kernels.patches.apply import apply_patches
 from kernels.trees.history import Logged, line, logged, merges
 from kernels.trees.tree import SourceTree, resolve
 from lab.errors import SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, PatchSpec, spec_from_mapping
-from lab.models import Bisection
+from lab.from_attributes import attributes
+from lab.models import Bisection, Target, Tree
 from lab.models.states import BisectionState
+from lab.submission.blame import submission_at_fault
 from lab.submission.parts import find_target
 from lab.submission.sources import OnProgress, take_in
 from lab.submission.tree_history import open_named, remember, tree_field
@@ -65,45 +66,41 @@ def start_bisection(
     spec = description(asked, bad, name="bisection", switch="range", boots=asked.boots, seed=1)
     metric = _metric(asked)
     target = find_target(asked.target)
-    try:
+    with submission_at_fault():
         row, tree = open_named(spec, home or settings.HOME, on_progress)
         if asked.series:
             on_progress(f"applying the series to {asked.good}")
             asked, commits = _applied(tree, asked)
         else:
             commits = _line(tree, asked)
-    except KernelsError as exc:
-        if exc.blame != "submission":
-            raise
-        raise SubmissionRejected(str(exc), exc.detail) from exc
-    commits_named = [one.commit for one in commits]
-    digest = request_digest(asked, metric, commits_named)
     with transaction.atomic():
         remember(row, commits)
-        unfinished = Bisection.objects.filter(digest=digest, state=BisectionState.RUNNING).first()
-        return unfinished or Bisection.objects.create(
-            tree=row,
-            target=target,
-            digest=digest,
-            good_name=asked.good,
-            bad_name=asked.bad,
-            line=commits_named,
-            workload=asked.workload,
-            preset=asked.preset,
-            params=dict(asked.params),
-            metric=metric,
-            clock=asked.clock,
-            boots=asked.boots,
-            most_boots=asked.most_boots,
-            iterations=asked.iterations,
-            verdict=asked.verdict,
-        )
+        commits_of_line = [commit.commit for commit in commits]
+        return unfinished_or_new(replace(asked, metric=metric), row, target, commits_of_line)
 
 
-def request_digest(asked: BisectionRequest, metric: str, commits: Sequence[str]) -> str:
-    """Return the SHA-256 of a request: equal ones join one bisection, whether a page or a command starts it."""
-    whole = {**asdict(asked), "series": "", "metric": metric, "line": list(commits)}
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+def unfinished_or_new(
+    asked: BisectionRequest, tree: Tree, target: Target, line: Sequence[str], **more: Any
+) -> Bisection:
+    """Return the unfinished bisection of a request, or a new one; a page and a command that ask the same join one.
+
+    line: commits from the good one to the bad one. more: further columns of a new one. Call it in a transaction.
+    """
+    whole = {**asdict(asked), "series": "", "line": list(line)}
+    digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    unfinished = Bisection.objects.filter(digest=digest, state=BisectionState.RUNNING).first()
+    return unfinished or Bisection.objects.create(
+        tree=tree,
+        target=target,
+        digest=digest,
+        good_name=asked.good,
+        bad_name=asked.bad,
+        line=list(line),
+        params=dict(asked.params),
+        **attributes(asked, ("workload", "preset", "metric", "clock", "verdict")),
+        **attributes(asked, ("boots", "most_boots", "iterations")),
+        **more,
+    )
 
 
 def _applied(tree: SourceTree, asked: BisectionRequest) -> tuple[BisectionRequest, tuple[Logged, ...]]:

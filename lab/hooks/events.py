@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from lab.comparisons.conclusion.collect import conclusion_data
 from lab.experiments.counts import count_experiments, exit_code
+from lab.from_attributes import attributes
 from lab.hooks.finish_mails import mailed_user
 from lab.hooks.request import Event, request_for
 from lab.models import Alert, Delivery, Experiment, Hook, Quarantine, User
@@ -82,9 +83,7 @@ def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
         "event": event,
         "at": timezone.now().isoformat(timespec="seconds"),
         "experiment": {
-            "id": experiment.pk,
-            "name": experiment.name,
-            "state": experiment.state,
+            **attributes(experiment, ("id", "name", "state")),
             "url": settings.PUBLIC_URL + reverse("experiment", args=[experiment.pk]),
             "tree": experiment.tree.name,
             "base": experiment.base_name,
@@ -118,11 +117,7 @@ def alert_payload(alert: Alert) -> dict[str, Any]:
             "text": alert.text,
             "url": settings.PUBLIC_URL + reverse("trend", args=[alert.trend]),
             "standing": alert.standing.name,
-            "trend": alert.trend,
-            "metric": alert.metric,
-            "commit": alert.commit,
-            "ratio": alert.ratio,
-            "worse": alert.worse,
+            **attributes(alert, ("trend", "metric", "commit", "ratio", "worse")),
         },
     }
 
@@ -134,10 +129,7 @@ def quarantine_payload(row: Quarantine, event: str) -> dict[str, Any]:
         "event": event,
         "at": timezone.now().isoformat(timespec="seconds"),
         "target": {
-            "id": target.pk,
-            "name": target.name,
-            "group": target.group,
-            "driver": target.driver,
+            **attributes(target, ("id", "name", "group", "driver")),
             "url": settings.PUBLIC_URL + reverse("target", args=[target.name]),
             "reason": row.reason,
             "since": row.began_at.isoformat(timespec="seconds"),

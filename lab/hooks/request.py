@@ -150,47 +150,39 @@ def _webhook(url: str, secret: str, event: Event) -> Outgoing:
 
 
 def _github(url: str, secret: str, status: Status) -> Outgoing | None:
-    states = {"pending": "pending", "success": "success", "failure": "failure", "untold": "error"}
-    if not status.commit:
-        return None
-    body = {
-        "state": states[status.state],
-        "context": f"kperflab/{status.name}"[:100],
-        "description": status.description[:_DESCRIPTION],
-        "target_url": status.url,
-    }
+    words = {"pending": "pending", "success": "success", "failure": "failure", "untold": "error"}
     headers = {"authorization": f"Bearer {secret}", "accept": "application/vnd.github+json"}
-    return _posted(url.replace("{commit}", status.commit), headers, body)
+    return _of_commit(
+        url, headers, status, {"state": words[status.state], "context": f"kperflab/{status.name}"[:100]}
+    )
 
 
 def _gitlab(url: str, secret: str, status: Status) -> Outgoing | None:
-    states = {"pending": "pending", "success": "success", "failure": "failed", "untold": "canceled"}
-    if not status.commit:
-        return None
-    body = {
-        "state": states[status.state],
-        "name": f"kperflab/{status.name}"[:100],
-        "description": status.description[:_DESCRIPTION],
-        "target_url": status.url,
-    }
-    return _posted(url.replace("{commit}", status.commit), {"private-token": secret}, body)
+    words = {"pending": "pending", "success": "success", "failure": "failed", "untold": "canceled"}
+    named = {"state": words[status.state], "name": f"kperflab/{status.name}"[:100]}
+    return _of_commit(url, {"private-token": secret}, status, named)
 
 
 def _patchwork(url: str, secret: str, status: Status) -> Outgoing | None:
-    states = {"pending": "pending", "success": "success", "failure": "fail", "untold": "warning"}
+    words = {"pending": "pending", "success": "success", "failure": "fail", "untold": "warning"}
+    # A slug: patchwork refuses anything else.
+    context = f"kperflab-{_SLUG.sub('-', status.name.lower()).strip('-')}"[:100]
     if not status.message_ids:
         return None
-    body = {
-        "state": states[status.state],
-        # A slug: patchwork refuses anything else.
-        "context": f"kperflab-{_SLUG.sub('-', status.name.lower()).strip('-')}"[:100],
-        "description": status.description[:_DESCRIPTION],
-        "target_url": status.url,
-    }
-    return _posted(url, {"authorization": f"Token {secret}"}, body)
+    return _posted(
+        url, {"authorization": f"Token {secret}"}, status, {"state": words[status.state], "context": context}
+    )
 
 
-def _posted(url: str, headers: Mapping[str, str], body: Mapping[str, str]) -> Outgoing:
+def _of_commit(
+    url: str, headers: Mapping[str, str], status: Status, named: Mapping[str, str]
+) -> Outgoing | None:
+    return _posted(url.replace("{commit}", status.commit), headers, status, named) if status.commit else None
+
+
+def _posted(url: str, headers: Mapping[str, str], status: Status, named: Mapping[str, str]) -> Outgoing:
+    """Return the request that sets a status. named: its state and name, in the words of the forge."""
+    body = {**named, "description": status.description[:_DESCRIPTION], "target_url": status.url}
     json_headers = {"content-type": "application/json", **headers}
     return Outgoing("POST", url, json_headers, json.dumps(body).encode())
 

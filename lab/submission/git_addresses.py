@@ -6,24 +6,32 @@ and holds git to the answer, so that a name that points elsewhere a moment later
 """
 
 import ipaddress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from kernels.errors import KernelsError
 from kernels.trees.address import Address, check_form, is_local, own_address, public_address
 from lab.errors import SubmissionRejected
 from lab.experiments.spec import ExperimentSpec
 from lab.models import User
 from lab.people.permissions import may
+from lab.submission.blame import submission_at_fault
 
 
 def check_tree_location(spec: ExperimentSpec, by: User | None) -> None:
     """Refuse a description whose tree is somewhere its submitter may not send us. Raises SubmissionRejected."""
-    if spec.git is None:
-        return
+    if spec.git is not None:
+        with git_refused():
+            checked_location(spec.git, by)
+
+
+@contextmanager
+def git_refused() -> Iterator[None]:
+    """Say of a refusal that it is about the description's `git`."""
     try:
-        checked_location(spec.git, by)
+        yield
     except SubmissionRejected as exc:
         raise SubmissionRejected(f"git: {exc}", exc.detail, place="git") from exc
 
@@ -39,12 +47,8 @@ def checked_location(location: str, by: User | None) -> Address:
         raise SubmissionRejected(
             f'"{location[:200]}": only operators may name a folder of the lab\'s machine; give a URL, or upload the patches'
         )
-    try:
+    with submission_at_fault():
         return tree_address(location) if own else _site_address(location)
-    except KernelsError as exc:
-        if exc.blame != "submission":
-            raise
-        raise SubmissionRejected(str(exc), exc.detail) from exc
 
 
 def tree_address(location: str) -> Address:
@@ -64,7 +68,7 @@ def check_address(location: str, by: User) -> None:
 
     A name server may be slow: `checked_location` looks the name up in a worker. Raises SubmissionRejected.
     """
-    try:
+    with submission_at_fault():
         if _is_number(location):
             _site_address(location)
         elif not is_local(location):
@@ -73,10 +77,6 @@ def check_address(location: str, by: User) -> None:
             own_address(location)
         else:
             checked_location(location, by) if "://" not in location else check_form(location)
-    except KernelsError as exc:
-        if exc.blame != "submission":
-            raise
-        raise SubmissionRejected(str(exc), exc.detail) from exc
 
 
 def _is_number(location: str) -> bool:

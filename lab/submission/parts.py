@@ -11,12 +11,13 @@ from pathlib import Path
 
 from django.db.models import F
 
-from kernels.errors import KernelsError, PatchDamaged
+from kernels.errors import PatchDamaged
 from kernels.patches.series import read_series
 from kernels.trees.tree import NamedRevision, SourceTree, is_imported, keep, resolve
 from lab import models
 from lab.errors import NeedsWorker, Refusals, SubmissionRejected
 from lab.experiments.spec import LINE_SWITCHES, ExperimentSpec, LineSwitch, PatchSpec
+from lab.submission.blame import submission_at_fault
 from lab.submission.claimed_base import ClaimedBase, blamed_on_claims, claimed_base, with_note
 from lab.submission.sources import (
     OnProgress,
@@ -183,14 +184,11 @@ def placed_switches(spec: ExperimentSpec) -> Iterator[tuple[str, PatchSpec | Lin
 def _blamed_on(place: str) -> Iterator[None]:
     """Say which field of the description is at fault, unless it is the lab."""
     try:
-        yield
+        with submission_at_fault(place=place):
+            yield
     except SubmissionRejected as exc:
         exc.place = exc.place or place
         raise
-    except KernelsError as exc:
-        if exc.blame != "submission":
-            raise
-        raise SubmissionRejected(str(exc), exc.detail, place) from exc
 
 
 def find_target(name: str) -> models.Target:

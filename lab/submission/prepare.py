@@ -3,8 +3,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,15 @@ from django.conf import settings
 
 from kernels.builds.toolchain import Toolchain, detect_toolchain
 from kernels.configs.request import Fragment, load_fragment, read_fragment
-from kernels.errors import KernelsError
 from kernels.trees.tree import NamedRevision, SourceTree
 from kernels.trees.vouched import is_on_refs, is_own_archive
 from lab import models
-from lab.errors import LabUnable, Refusals, SubmissionRejected
+from lab.errors import Refusals, SubmissionRejected
 from lab.experiments.expand import Clash, Combination, expand
 from lab.experiments.measure import MeasureSpec
 from lab.experiments.spec import ExperimentSpec
 from lab.statistics.sequential import LOOKS
+from lab.submission.blame import lab_at_fault
 from lab.submission.claimed_base import blamed_on_claims
 from lab.submission.combinations import Applier
 from lab.submission.parts import PinnedBase, placed_switches, read_parts
@@ -68,15 +67,6 @@ class BuildInputs:
     revision: NamedRevision
     request: dict[str, Any]
     digest: str
-
-
-@contextmanager
-def lab_at_fault() -> Iterator[None]:
-    """Blame the lab, not the description, for faults of git and of the machine here."""
-    try:
-        yield
-    except KernelsError as exc:
-        raise LabUnable(f"the lab cannot accept this now: {exc}", exc.detail) from exc
 
 
 @lab_at_fault()

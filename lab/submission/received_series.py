@@ -28,9 +28,10 @@ from kernels.patches.branch import Branch, read_branch
 from kernels.patches.series import Series, read_series
 from kernels.trees.address import Address
 from kernels.trees.tree import resolve
-from lab.errors import FieldRefused, LabUnable, SubmissionRejected
+from lab.errors import FieldRefused
 from lab.experiments.spec import MOST_PATCHES, ExperimentSpec, switch_name
 from lab.models import User
+from lab.submission.blame import field_at_fault
 from lab.submission.git_addresses import checked_location, tree_address
 from lab.submission.sources import Source, fetch_limits, find_source, open_source, registered_sources
 
@@ -122,19 +123,13 @@ def receive_branch(
         raise FieldRefused("branch", "name the branch")
     source = _source_of(asked, by)
     address = _branch_address(asked, source, by)
-    try:
+    with field_at_fault("git" if asked.git else "tree"):
         tree = open_source(source, (home or settings.HOME) / "trees", on_progress)
-    except KernelsError as exc:
-        raise _refused("git" if asked.git else "tree", exc) from exc
-    try:
+    with field_at_fault("base"):
         base = resolve(tree, asked.base or tree.default_revision)
-    except KernelsError as exc:
-        raise _refused("base", exc) from exc
     on_progress(f"fetching branch {asked.name}")
-    try:
+    with field_at_fault("branch"):
         series = read_branch(Branch(address, asked.name, asked.since), tree, base, fetch_limits())
-    except KernelsError as exc:
-        raise _refused("branch", exc) from exc
     name = switch_name(asked.name.rpartition("/")[2])
     return Received(
         name,
@@ -150,10 +145,8 @@ def check_message(message: str) -> str:
     """Return the message-id of what a person gave. Raises FieldRefused, also where this site does not reach lore."""
     if not settings.LORE:
         raise FieldRefused("lore", "this site cannot reach lore; run b4 am yourself and upload its output")
-    try:
+    with field_at_fault("lore"):
         return message_id(message)
-    except KernelsError as exc:
-        raise _refused("lore", exc) from exc
 
 
 def receive_message(*, message: str, home: Path | None = None) -> Received:
@@ -162,10 +155,8 @@ def receive_message(*, message: str, home: Path | None = None) -> Received:
     Raises FieldRefused of the field "lore", also where this site cannot reach the archive.
     """
     asked = check_message(message)
-    try:
+    with field_at_fault("lore"):
         data = read_thread(asked, (home or settings.HOME) / "received", archive=settings.LORE)
-    except KernelsError as exc:
-        raise _refused("lore", exc) from exc
     return _from_bytes("lore", data, "", f"message {asked}")
 
 
@@ -269,14 +260,10 @@ def _branch_address(asked: BranchRequest, source: Source, by: User | None) -> Ad
     """Return the branch's address: as submitted, else the tree's own source."""
     if not asked.location:
         _check_is_git(source)
-        try:
+        with field_at_fault("git" if asked.git else "tree"):
             return tree_address(source.location)
-        except KernelsError as exc:
-            raise _refused("git" if asked.git else "tree", exc) from exc
-    try:
+    with field_at_fault("branch_git"):
         return checked_location(asked.location, by)
-    except SubmissionRejected as exc:
-        raise FieldRefused("branch_git", str(exc)) from exc
 
 
 def check_has_branches(asked: BranchRequest) -> None:
@@ -295,26 +282,15 @@ def _check_is_git(source: Source) -> None:
 def _source_of(asked: BranchRequest, by: User | None) -> Source:
     """Return the source of the tree that the branch is compared with."""
     if asked.git:
-        try:
+        with field_at_fault("git"):
             checked_location(asked.git, by)
-        except SubmissionRejected as exc:
-            raise FieldRefused("git", str(exc)) from exc
     return _registered(asked)
 
 
 def _registered(asked: BranchRequest) -> Source:
     wanted = ExperimentSpec.model_construct(tree=asked.tree or None, git=asked.git or None)
-    try:
+    with field_at_fault("tree"):
         return find_source(wanted, registered_sources())
-    except SubmissionRejected as exc:
-        raise FieldRefused("tree", str(exc)) from exc
-
-
-def _refused(field: str, exc: KernelsError) -> FieldRefused | LabUnable:
-    """Errors that a person can fix are shown beside the field; a retry may help, too."""
-    if exc.blame == "submission" or exc.retry:
-        return FieldRefused(field, str(exc))
-    return LabUnable(f"the lab cannot accept this now: {exc}", exc.detail)
 
 
 def _free(name: str, names: Collection[str]) -> str:

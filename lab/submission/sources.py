@@ -5,13 +5,12 @@ Faults of the submission come out as SubmissionRejected with the switch's name i
 the lab (a full disk, a broken git) pass through as they are.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernels.configs.request import Fragment
-from kernels.errors import KernelsError
 from kernels.mails.stored_diff import stored_diff
 from kernels.patches import catalog
 from kernels.patches.series import Patch, Series, read_range
@@ -32,6 +31,7 @@ from lab.experiments.expand import Toggle
 from lab.experiments.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_MEMORY_BYTES
 from lab.experiments.spec import ExperimentSpec, LineSwitch, PatchSpec
 from lab.models import Tree
+from lab.submission.blame import submission_at_fault
 from lab.submission.git_addresses import tree_address
 
 OnProgress = Callable[[str], None]
@@ -133,15 +133,9 @@ def take_in(spec: PatchSpec | LineSwitch, tree: SourceTree, base: NamedRevision)
         return _from_text(spec, tree, base)
 
 
-@contextmanager
-def blamed_on_switch(name: str) -> Iterator[None]:
+def blamed_on_switch(name: str) -> AbstractContextManager[None]:
     """Put the switch's name before what is wrong with it, unless the lab is at fault."""
-    try:
-        yield
-    except KernelsError as exc:
-        if exc.blame != "submission":
-            raise
-        raise SubmissionRejected(f'switch "{name}": {exc}', exc.detail) from exc
+    return submission_at_fault(f'switch "{name}": ')
 
 
 def _from_text(spec: PatchSpec, tree: SourceTree, base: NamedRevision) -> Taken:

@@ -31,6 +31,7 @@ from lab.models.states import OPEN_EXPERIMENT, BuildState, Purpose, Role, Varian
 from lab.models.storable import storable_text
 from lab.runs.rounds import add_runs
 from lab.statistics.sequential import LOOKS
+from lab.submission.blame import lab_at_fault
 from lab.submission.build_rows import find_build
 from lab.submission.git_addresses import check_tree_location
 from lab.submission.parts import pin_of
@@ -41,7 +42,6 @@ from lab.submission.prepare import (
     boots_at_most,
     build_inputs,
     group_asked,
-    lab_at_fault,
     prepare,
 )
 from lab.submission.shared_sources import share_sources

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.conf import settings
 
-from kernels.errors import KernelsError
 from kernels.trees.history import Logged, line, logged
 from kernels.trees.tree import SourceTree, resolve
 from lab.errors import SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.from_attributes import attributes
 from lab.models import Revision, Tree
+from lab.submission.blame import submission_at_fault
 from lab.submission.sources import OnProgress, find_source, open_source, registered_sources, tree_row
 from lab.trends.stale import mark_unplaced
 
@@ -49,14 +49,10 @@ def measurements(
     if not (older and dots and newer):
         raise SubmissionRejected(f'revisions: "{wanted.revisions}" is not a range; write older..newer')
     first = _description(wanted, older, older)
-    try:
+    with submission_at_fault():
         row, tree = open_named(first, home or settings.HOME, on_progress)
         start, end = resolve(tree, older), resolve(tree, newer)
         commits = (logged(tree, start.commit), *line(tree, start, end))
-    except KernelsError as exc:
-        if exc.blame != "submission":
-            raise
-        raise SubmissionRejected(str(exc), exc.detail) from exc
     remember(row, commits)
     chosen = [*commits[:1], *reversed(commits[:0:-1][:: wanted.every])]
     return [_description(wanted, one.commit, one.subject) for one in chosen]

@@ -14,13 +14,14 @@ from django.conf import settings
 
 from kernels.errors import KernelsError
 from kernels.trees.tree import is_imported
-from lab.errors import FieldRefused, NeedsWorker, Refusals, SubmissionRejected
+from lab.errors import FieldRefused, NeedsWorker, Refusals
 from lab.experiments.limits import LOCAL_AT_ONCE
 from lab.experiments.spec import ExperimentSpec
 from lab.models import Experiment, User
+from lab.submission.blame import field_at_fault
 from lab.submission.duplicates import Submitted, submit_once
 from lab.submission.fetches.series import WantedSeries
-from lab.submission.git_addresses import check_address
+from lab.submission.git_addresses import check_address, git_refused
 from lab.submission.part_checks import check_parts, every_fault
 from lab.submission.preview import Preview, preview_experiment
 from lab.submission.received_series import check_has_branches, check_message
@@ -85,7 +86,8 @@ def _check_parts_here(description: Mapping[str, Any], by: User) -> None:
     try:
         with faults.collect():
             if isinstance(description.get("git"), str):
-                _check_address(description["git"], by)
+                with git_refused():
+                    check_address(description["git"], by)
         with faults.collect():
             check_parts(description)
     finally:
@@ -110,7 +112,8 @@ def check_here(spec: ExperimentSpec, by: User) -> None:
     Raises SubmissionRejected for an address that no worker would take, NeedsWorker where one has to get the tree.
     """
     if spec.git is not None:
-        _check_address(spec.git, by)
+        with git_refused():
+            check_address(spec.git, by)
     source = find_source(spec, registered_sources())
     if source.kind == "git":
         raise NeedsWorker(f"the tree {source.name} is fetched by git")
@@ -121,13 +124,6 @@ def check_here(spec: ExperimentSpec, by: User) -> None:
         raise NeedsWorker(str(exc)) from exc
     if not at_hand:
         raise NeedsWorker(f"the tree {source.name} is not imported yet")
-
-
-def _check_address(address: str, by: User) -> None:
-    try:
-        check_address(address, by)
-    except SubmissionRejected as exc:
-        raise SubmissionRejected(f"git: {exc}", exc.detail, place="git") from exc
 
 
 def series_faults(wanted: WantedSeries, by: User) -> dict[str, str]:
@@ -148,11 +144,9 @@ def _check_branch(wanted: WantedSeries, by: User) -> None:
     if not branch.name:
         raise FieldRefused("branch", "name the branch")
     for field, location in (("git", branch.git), ("branch_git", branch.location)):
-        try:
-            if location:
+        if location:
+            with field_at_fault(field):
                 check_address(location, by)
-        except SubmissionRejected as exc:
-            raise FieldRefused(field, str(exc)) from exc
     if not branch.location:
         check_has_branches(branch)
 

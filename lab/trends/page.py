@@ -241,7 +241,7 @@ def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepVi
 
 
 def _view(row: Revision) -> RevisionView:
-    return RevisionView(row.commit, row.subject, row.author, row.position)
+    return from_attributes(RevisionView, row)
 
 
 def point_data(point: Point) -> dict[str, Any]:
