@@ -21,9 +21,9 @@ from django.conf import settings
 
 import workers.upkeep  # noqa: F401  registers every task
 from kernels.sandbox.memory import end_leftovers
+from lab.leases.upkeep import begin_chore, end_chore
 from lab.models import Target
 from lab.one_line import error_line
-from lab.operations.upkeep import begin_chore, end_chore
 from lab.runs.queues import target_queue
 from lab.targets.drivers import is_guest
 from workers import local, tasks, wakeups

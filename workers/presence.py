@@ -15,8 +15,8 @@ from django.conf import settings
 from django.db import close_old_connections, connections
 
 from lab.leases.process import worker_identity
+from lab.leases.version import code_version
 from lab.one_line import error_line
-from lab.operations.version import code_version
 from lab.runs.workers import ReportAnswer, WorkerReport, report_worker, worker_left
 from workers.readiness import why_idle
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from lab.operations.version import code_version, other_version
+from lab.leases.version import code_version, other_version
 
 GIB = 1 << 30
 # A kernel's objects and artifact; a boot writes a disk, a console and a profile.

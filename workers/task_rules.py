@@ -14,8 +14,8 @@ from kombu.exceptions import OperationalError as BrokerAway
 from redis.exceptions import RedisError
 
 from lab.errors import LabError
+from lab.leases.upkeep import begin_chore, end_chore
 from lab.one_line import error_line
-from lab.operations.upkeep import begin_chore, end_chore
 
 log = logging.getLogger(__name__)
 

@@ -28,8 +28,8 @@ from redis import Redis
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from bench.fleet import guests
 from lab.leases.process import worker_identity
+from lab.leases.version import code_version, lab_version
 from lab.models import Target
-from lab.operations.version import code_version, lab_version
 from lab.runs.claim import Claim
 from lab.runs.claiming import claim_next_build, claim_next_run, is_held, lease_seconds, renew
 from lab.runs.queues import target_queue

@@ -206,7 +206,7 @@ def _client(kind: str, number: int) -> None:
 def _ours(kind: str, number: int) -> Claim:
     from lab.leases.prepared import run_prepared
     from lab.leases.process import worker_identity
-    from lab.operations.upkeep import begin_chore, end_chore
+    from lab.leases.upkeep import begin_chore, end_chore
     from lab.runs.claiming import claim_next_build, claim_next_run
 
     by, turns = worker_identity(), iter(range(sys.maxsize))

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _turn(count: int) -> None:
-    from lab.operations.version import code_version
+    from lab.leases.version import code_version
     from lab.runs.workers import WorkerReport, report_worker
     from workers.fleet import keep_going
     from workers.presence import KEEP_GOING, KEPT_GOING_S

@@ -15,8 +15,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from lab.environment import open_secrets
+from lab.leases.version import known_migrations, replaced_migrations
 from lab.one_line import error_line
-from lab.operations.version import known_migrations, replaced_migrations
 from lab.storage.store_check import store_answer
 
 # How long an answer counts.

@@ -10,10 +10,10 @@ from django.db import connection
 from django.utils import timezone
 
 from lab.leases.prepared import after, run_prepared
+from lab.leases.upkeep import DONE, is_done
+from lab.leases.version import LAB_VERSION, lab_version
 from lab.models import Worker
 from lab.models.hardware import GONE_S
-from lab.operations.upkeep import DONE, is_done
-from lab.operations.version import LAB_VERSION, lab_version
 
 # A worker that was silent for so long is forgotten: it was stopped, or its host is gone.
 FORGOTTEN_S = 24 * 3600.0

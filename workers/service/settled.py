@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.db import connection
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.leases.version import code_version, deploy, lab_version
 from lab.models import Deployment, Experiment, Target
-from lab.operations.version import code_version, deploy, lab_version
 from lab.targets.drivers import is_guest
 from workers import local
 from workers.service.targets import targets_here

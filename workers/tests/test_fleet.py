@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import workers.app  # noqa: F401
+from lab.leases.version import code_version, deploy, other_version
 from lab.models import Deployment, Run, Worker
-from lab.operations.version import code_version, deploy, other_version
 from lab.runs.claiming import claim_build
 from lab.runs.workers import WorkerReport, forget_workers, report_worker, worker_left
 from lab.submission.submit import submit_experiment

@@ -13,8 +13,8 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 import workers.app  # noqa: F401
+from lab.leases.version import code_version, deploy
 from lab.models import Chore, Worker
-from lab.operations.version import code_version, deploy
 from workers import fleet, presence
 
 

@@ -32,7 +32,7 @@ MOST_EXPOSED = 30
 VERSIONS = """
 import json
 from lab.models import Worker
-from lab.operations.version import lab_version
+from lab.leases.version import lab_version
 print(json.dumps([lab_version(), sorted(Worker.objects.values_list("version", flat=True))]))
 """
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from lab.operations.version import code_version, deploy
+from lab.leases.version import code_version, deploy
 
 
 class Command(BaseCommand):

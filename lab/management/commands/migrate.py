@@ -8,7 +8,7 @@ from django.core.management.commands import migrate
 from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 
-from lab.operations.version import too_old
+from lab.leases.version import too_old
 
 
 class Command(migrate.Command):

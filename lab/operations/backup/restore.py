@@ -20,10 +20,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from lab.errors import BackupRefused
+from lab.leases.version import Key, known_migrations, replaced_migrations, too_old
 from lab.models import Build, Experiment, Tree, User, Worker
 from lab.operations.backup.archive import SECRET, Manifest, Reader, reading
 from lab.operations.backup.tables import analyze, load, number_on
-from lab.operations.version import Key, known_migrations, replaced_migrations, too_old
 
 Say = Callable[[str], None]
 _SCHEMA, _BEFORE = "kperflab_restoring", "kperflab_before"

@@ -11,8 +11,8 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from lab.leases.upkeep import begin_chore, end_chore, is_done
 from lab.models import Chore
-from lab.operations.upkeep import begin_chore, end_chore, is_done
 
 on_postgres = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite takes a chore by the ORM: it has one writer"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.operations import version
-from lab.operations.version import PACKAGES, code_version
+from lab.leases import version
+from lab.leases.version import PACKAGES, code_version
 
 
 @pytest.fixture(scope="module")

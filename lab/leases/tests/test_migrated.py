@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.operations.version import replaced_migrations, too_old
+from lab.leases.version import replaced_migrations, too_old
 from lab.tests.labs import Lab
 from lab.tests.template_database import begin_with_template
 
