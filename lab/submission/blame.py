@@ -32,7 +32,7 @@ def field_at_fault(field: str) -> Iterator[None]:
     except KernelsError as exc:
         if exc.blame == "submission" or exc.retry:
             raise FieldRefused(field, str(exc)) from exc
-        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
+        raise LabUnable(f"the lab cannot accept this now: {exc}", exc.detail) from exc
 
 
 @contextmanager
@@ -41,4 +41,4 @@ def lab_at_fault() -> Iterator[None]:
     try:
         yield
     except KernelsError as exc:
-        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
+        raise LabUnable(f"the lab cannot accept this now: {exc}", exc.detail) from exc
