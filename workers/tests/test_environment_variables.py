@@ -135,8 +135,8 @@ EFFECTS: dict[str, Effect] = {
     ),
     "KPERFLAB_LORE": Effect(
         "",
-        "refused(lambda: check_message('x@example.org'))[:27]",
-        "this site does not reach lo",
+        "refused(lambda: check_message('x@example.org'))[:26]",
+        "this site cannot reach lor",
         "from lab.submission.received_series import check_message",
     ),
     "KPERFLAB_PROXIES": Effect(

@@ -96,8 +96,8 @@ def test_the_revision_of_a_source_archive_is_vouched_for(
         ("http://lab.example/linux.git refs/tags/v6.*", "can be altered in transit"),
         ("git://lab.example/linux.git refs/tags/v6.*", "can be altered in transit"),
         ("https://lab.example/linux.git", "has no branch or tag behind it"),
-        ("refs/tags/v6.*", "no branch or tag of an address"),
-        ("https://lab.example/linux.git refs/kperflab/head", "no branch or tag of an address"),
+        ("refs/tags/v6.*", "is not a branch or tag of an address"),
+        ("https://lab.example/linux.git refs/kperflab/head", "is not a branch or tag of an address"),
     ],
 )
 def test_a_setting_that_vouches_for_too_much_or_for_nothing_is_refused(
