@@ -16,7 +16,7 @@ from lab.models import Switch
 from lab.models.bounded import MOST_COUNTED, bounded_count
 from lab.submission.choices import submission_choices
 from lab.validation_messages import nearest
-from web.api.filters import Known, Search, Where
+from web.api.filters import Filters, Known, Search, Where, WordFilter
 from web.api.resource import Resource, View
 from web.api.schema import Listed, Mapped, Texts
 from web.api.shapes import Names, Row, Shape, TableRow, finite, read_rows
@@ -129,6 +129,7 @@ class PatchRow(TableRow):
     )
     id = serializers.IntegerField(allow_null=True)
     experiment = serializers.IntegerField(source="experiment_id", allow_null=True)
+    kind = serializers.ChoiceField(Switch.Kind.choices)
     trees = Texts(source="*")
 
 
@@ -137,6 +138,14 @@ class PatchDetail(PatchRow):
 
     columns: Names = (*PatchRow.columns, "text", "claims", "report", "notes")
     claims = Listed()
+
+
+class PatchFilters(Filters):
+    """By experiment, name and kind; one of them leaves the catalogue out."""
+
+    rows = PatchRow
+    names = ("experiment", "name", "kind")
+    kind = WordFilter(Switch.Kind)
 
 
 class Both(Sequence[Any]):
@@ -166,7 +175,7 @@ class Patches(Resource):
 
     queryset = Switch.objects.all()
     rows, whole = PatchRow, PatchDetail
-    filters = ("experiment", "name", "kind")
+    filterset_class = PatchFilters
     filter_backends: Any = (Known, Where, Search)
     search_fields = ("name", "title", "author")
 

@@ -87,6 +87,7 @@ class SwitchShape(TableRow):
 
     table = Switch
     columns: Names = ("id", "position", "name", "kind", "title", "author", "link", "requires", "excludes")
+    kind = serializers.ChoiceField(Switch.Kind.choices)
 
 
 class CaseShape(TableRow):
