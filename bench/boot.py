@@ -214,13 +214,13 @@ def virtme_ng(command: Path, artifact: Artifact, request: BootRequest) -> float:
 
 def _seconds_to_mark(guest: subprocess.Popen[bytes], started: float) -> float:
     assert guest.stdout
-    heard = b""
-    while MARK not in heard:
+    output = b""
+    while MARK not in output:
         ready, _, _ = select.select([guest.stdout], [], [], DEADLINE_S)
         data = os.read(guest.stdout.fileno(), 4096) if ready else b""
         if not data:
-            raise RuntimeError(f"vng did not come to its command: {heard!r}")
-        heard += data
+            raise RuntimeError(f"vng did not come to its command: {output!r}")
+        output += data
     return time.monotonic() - started
 
 
@@ -244,9 +244,11 @@ def _print_table(rounds: list[dict[str, float]], request: BootRequest) -> None:
     for name in rounds[0]:
         seconds = [took[name] for took in rounds]
         beside = statistics.median(took["ours"] / took[name] for took in rounds)
-        told = ("", "") if name == "ours" else (_ratio_words(beside), _ratio_words(best["ours"] / best[name]))
+        comparisons = (
+            ("", "") if name == "ours" else (_ratio_words(beside), _ratio_words(best["ours"] / best[name]))
+        )
         print(
-            f"{name:8}{statistics.median(seconds):9.2f}{best[name]:8.2f}{max(seconds):8.2f}{told[0]:>20}{told[1]:>24}"
+            f"{name:8}{statistics.median(seconds):9.2f}{best[name]:8.2f}{max(seconds):8.2f}{comparisons[0]:>20}{comparisons[1]:>24}"
         )
 
 

@@ -115,28 +115,32 @@ def main(
 
 def report(name: str, samples: list[Sample], show: bool) -> None:
     """Print the table of one corpus."""
-    found = {sample.name: scan_console(sample.console) for sample in samples}
+    findings = {sample.name: scan_console(sample.console) for sample in samples}
     print(f"{name:24} {'detected':>18}  flagged clean")
     for part, chosen in (
         ("all", samples),
         ("half 0", [sample for sample in samples if not sample.half]),
         ("half 1", [sample for sample in samples if sample.half]),
     ):
-        ours = score(chosen, lambda sample: bool(found[sample.name]))
+        ours = score(chosen, lambda sample: bool(findings[sample.name]))
         print(f"  {part:8} ours           {ours}")
         print(
             f"  {part:8} LAVA's         {score(chosen, lambda sample: LAVA.search(sample.console) is not None)}"
         )
-    named = [sample for sample in samples if sample.function and found[sample.name]]
-    right = [sample for sample in named if any(one.frame == sample.function for one in found[sample.name])]
+    named = [sample for sample in samples if sample.function and findings[sample.name]]
+    right = [
+        sample
+        for sample in named
+        if any(finding.frame == sample.function for finding in findings[sample.name])
+    ]
     print(f"  function that the label names is a finding's frame: {len(right)}/{len(named)}")
-    whole = [sample for sample in samples if sample.title and found[sample.name]]
-    agree = [sample for sample in whole if found[sample.name][0].corrupted == sample.corrupted]
+    whole = [sample for sample in samples if sample.title and findings[sample.name]]
+    agree = [sample for sample in whole if findings[sample.name][0].corrupted == sample.corrupted]
     print(f"  marked as cut off or mixed as the label says: {len(agree)}/{len(whole)}")
     if show:
         for sample in samples:
-            if _is_crash(sample) != bool(found[sample.name]) and sample.type not in NOT_OF_THE_KERNEL:
-                _show(sample, found[sample.name])
+            if _is_crash(sample) != bool(findings[sample.name]) and sample.type not in NOT_OF_THE_KERNEL:
+                _show(sample, findings[sample.name])
 
 
 def score(samples: list[Sample], sees: Callable[[Sample], bool]) -> Score:
@@ -167,8 +171,8 @@ def _is_crash(sample: Sample) -> bool:
     return bool(sample.title) and sample.type not in NOT_OF_THE_KERNEL
 
 
-def _show(sample: Sample, found: list[Finding]) -> None:
-    imagined = "; ".join(f"{finding.kind}: {finding.title}" for finding in found)
+def _show(sample: Sample, findings: list[Finding]) -> None:
+    imagined = "; ".join(f"{finding.kind}: {finding.title}" for finding in findings)
     print(f"{'missed' if sample.title else 'imagined'} {sample.name}: {sample.title or imagined}")
 
 

@@ -161,8 +161,8 @@ def table(formats: Iterable[Format]) -> str:
     """
     rows = []
     for entry in sorted(formats):
-        found = scan_console(printed(entry).encode() + b"\n")
-        kind = found[0].kind if found else "-"
+        findings = scan_console(printed(entry).encode() + b"\n")
+        kind = findings[0].kind if findings else "-"
         rows.append("\t".join((kind, entry.path, entry.call, json.dumps(entry.text))))
     return "\n".join(rows) + "\n"
 

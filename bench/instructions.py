@@ -76,29 +76,29 @@ def main(
         directory.chmod(0o711)
         rounds: list[tuple[Clock, int]] = [("instructions", boots), ("wall", wall)]
         for clock, count in rounds:
-            for _, one in product(range(count), cases):
+            for _, test_case in product(range(count), cases):
                 for artifact in artifacts if clock == "instructions" else artifacts[:1]:
-                    boot = _boot(driver, one, artifact, clock, directory)
-                    key = (one.name, artifact.metadata.release, clock)
+                    boot = _boot(driver, test_case, artifact, clock, directory)
+                    key = (test_case.name, artifact.metadata.release, clock)
                     results.setdefault(key, []).append(boot)
                     print(f"{key}: {boot.cpu_s:.1f} CPU s {boot.values}", file=sys.stderr, flush=True)
     driver.close()
-    for one in cases:
-        _print_case(one, artifacts, results)
+    for test_case in cases:
+        _print_case(test_case, artifacts, results)
 
 
 def artifact_of(home: Path, key: str) -> Artifact:
     """Return the artifact whose key begins so."""
-    (found,) = (home / "artifacts").glob(f"{key}*")
-    return ArtifactStore(home / "artifacts").get(found.name)
+    (path,) = (home / "artifacts").glob(f"{key}*")
+    return ArtifactStore(home / "artifacts").get(path.name)
 
 
 def case_of(text: str, clock: Clock = "instructions") -> Case:
     """Return the case of WORKLOAD/PRESET,NAME=VALUE,…."""
-    name, *given = text.split(",")
+    name, *words = text.split(",")
     workload_name, _, preset = name.partition("/")
     workload = load_catalog()[workload_name]
-    params = dict(word.split("=", 1) for word in given)
+    params = dict(word.split("=", 1) for word in words)
     return Case(text, workload, dict(workload.resolve(preset, params, clock=clock)))
 
 

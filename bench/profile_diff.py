@@ -147,7 +147,7 @@ def _real_rate(tree: UnitedTree, boots: int, draws: int) -> tuple[float, float]:
         counts = symbol_counts(page)
         symbols = compare(np.concatenate((counts.own, counts.total)), page.samples, sides)
         frames += bool(shifts.shares.certain.any())
-        anything += any(one.certain.any() for one in (shifts.shares, shifts.samples, symbols))
+        anything += any(comparison.certain.any() for comparison in (shifts.shares, shifts.samples, symbols))
     return 100 * frames / draws, 100 * anything / draws
 
 

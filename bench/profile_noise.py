@@ -19,18 +19,18 @@ LEAVES, DEEPEST = 600, 12
 
 def _branches(rng: np.random.Generator) -> Integers:
     """int64[frames, 2]: the stretches of leaves that frames span; each in its parent's."""
-    found: set[tuple[int, int]] = set()
+    stretches: set[tuple[int, int]] = set()
     waiting = [(0, LEAVES, 0)]
     while waiting:
         low, high, depth = waiting.pop()
-        found.add((low, high))
+        stretches.add((low, high))
         if high - low == 1:
             continue
         parts = high - low if depth > DEEPEST else int(rng.integers(1, 6))
         cuts = {low, high, (low + high) // 2, *rng.integers(low, high, parts).tolist()}
         edges = sorted(cuts)
         waiting += [(a, b, depth + 1) for a, b in pairwise(edges)]
-    return np.array(sorted(found), np.int64)
+    return np.array(sorted(stretches), np.int64)
 
 
 def _restless(shares: Floats, branches: Integers, rng: np.random.Generator) -> Floats:

@@ -70,11 +70,11 @@ def main(
 def measure(tree: FrameTree, *, zooms: int) -> dict[str, Any]:
     """Open the viewer on a tree and zoom `zooms` times in, each time back out."""
     data = pack(tree)
-    found = shutil.which("chromium")
-    if not found:
+    browser_path = shutil.which("chromium")
+    if not browser_path:
         raise SystemExit("there is no chromium: run ./bootstrap dev")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.route("**/*", lambda route: _serve(route, data))
         page.add_init_script(_TIMER)

@@ -89,8 +89,8 @@ def false_alarms(boots: Boots, metrics: Mapping[str, Mapping[str, Any]], size: i
     tried: dict[tuple[str, str], list[str]] = defaultdict(list)
     for (case, _, metric), each in sorted(boots.items()):
         groups = [each[at : at + size] for at in range(0, len(each) - size + 1, size)]
-        for one, other in combinations(groups, 2):
-            shift = estimate([arm("one", one)], arm("other", other))
+        for first, other in combinations(groups, 2):
+            shift = estimate([arm("one", first)], arm("other", other))
             asked = metrics[metric]
             verdict = judge(shift, better=asked["better"], margin=asked.get("margin", 0.0))
             tried[case, metric].append(verdict.word)

@@ -111,12 +111,12 @@ def power(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
         yield f"FOUND OF A SHIFT OF {effect:+.0%}, %, by boots"
         yield _head([str(boots) for boots in BOOTS])
         for noise in noises:
-            found: dict[str, list[str]] = {name: [] for name in RULES}
+            shares: dict[str, list[str]] = {name: [] for name in RULES}
             for boots in BOOTS:
                 base, candidate = _blocks(noise, trials, boots, seed)
                 for name, rule in RULES.items():
-                    found[name].append(f"{100 * rule(base, candidate + log1p(effect)).mean():.0f}")
-            yield _row(noise.name, list(found.values()))
+                    shares[name].append(f"{100 * rule(base, candidate + log1p(effect)).mean():.0f}")
+            yield _row(noise.name, list(shares.values()))
         yield ""
 
 

@@ -39,14 +39,14 @@ def sources() -> list[Noise]:
 
 
 def _recorded() -> list[Noise]:
-    found = []
+    noises = []
     for path in sorted(PLACE.glob("*.json")) if PLACE.is_dir() else []:
         about = json.loads(path.read_text())
         boots = [np.median(values) for values in about["boots"] if values]
         if len(boots) >= LEAST_BOOTS and min(boots) > 0:
             logs = np.log(np.array(boots, dtype=float))
-            found.append(Noise(f"guest {_short(path)}", _stretches(logs), float(logs.std(ddof=1))))
-    return found
+            noises.append(Noise(f"guest {_short(path)}", _stretches(logs), float(logs.std(ddof=1))))
+    return noises
 
 
 def _stretches(logs: Floats) -> Draw:

@@ -58,16 +58,16 @@ def _table(title: str, shapes: Sequence[Shape], trials: int, seed: int) -> Itera
     for shape in shapes:
         shares = [alarms(shape, trials, boots, seed) for boots in BOOTS]
         shares.append(float(np.mean(stopped(shape, trials, seed)[0])))
-        found = [alarms(shape, trials, boots, seed, shape.larger) for boots in BOOTS]
+        hits = [alarms(shape, trials, boots, seed, shape.larger) for boots in BOOTS]
         called, blocks = stopped(shape, trials, seed, shape.larger)
-        found.append(float(np.mean(called)))
+        hits.append(float(np.mean(called)))
         above += sum(share > GOAL[1] for share in shares)
         below += sum(share < GOAL[0] for share in shares if not shape.coarse)
         cells += len(shares)
         marks = "".join(f"{100 * share:6.1f}{_mark(share)}" for share in shares)
         yield (
             f"{shape.name:{NAME}}{marks}   "
-            + "".join(f"{100 * s:7.0f}" for s in found)
+            + "".join(f"{100 * s:7.0f}" for s in hits)
             + f"{blocks.mean():7.1f}"
         )
     yield f"above the goal in {above} of {cells} cells; below it in {below} (not counting shapes too coarse for any test)"

@@ -178,12 +178,12 @@ def false_share(answers: Sequence[Answer]) -> float:
 
 def score(series: Sequence[Series], answers: Sequence[Answer]) -> Score:
     """Match each step that was found to the nearest one that is there and still free, if it is near."""
-    there = found = 0
+    there = reported = 0
     distances: list[int] = []
-    for one, (steps, _) in zip(series, answers, strict=True):
-        there += len(one.steps)
-        found += len(steps)
-        free = list(one.steps)
+    for trend, (steps, _) in zip(series, answers, strict=True):
+        there += len(trend.steps)
+        reported += len(steps)
+        free = list(trend.steps)
         for step in steps:
             nearest = min(free, key=lambda at, step=step: abs(at - step), default=None)  # type: ignore[misc]
             if nearest is not None and abs(nearest - step) <= NEAR:
@@ -191,7 +191,9 @@ def score(series: Sequence[Series], answers: Sequence[Answer]) -> Score:
                 distances.append(abs(nearest - step))
     matched = len(distances)
     return Score(
-        matched / found if found else 1.0, matched / there, statistics.median(distances or [float("nan")])
+        matched / reported if reported else 1.0,
+        matched / there,
+        statistics.median(distances or [float("nan")]),
     )
 
 
@@ -238,12 +240,12 @@ def _short_tables(options: Draws) -> None:
         print(f"{kind:20}" + "".join(f"{f'{a:.1%} ({b:.1%})':>16}" for a, b in shares), flush=True)
     print("\nours: a lone step, five revisions old, found as sure within one revision (with pending ones)")
     for size in LONE:
-        generator, found = np.random.default_rng(options.seed), []
+        generator, hits = np.random.default_rng(options.seed), []
         for count in SHORT:
             jump = size * (np.arange(count) >= count - 5)
             lone = [quiet(NOISE["normal"], generator, count).values + jump for _ in range(options.series)]
-            found.append([_near(find(lone), count - 5) for find in (ours, with_pending)])
-        print(f"{f'{size:g} sd':20}" + "".join(f"{f'{a:.0%} ({b:.0%})':>16}" for a, b in found), flush=True)
+            hits.append([_near(find(lone), count - 5) for find in (ours, with_pending)])
+        print(f"{f'{size:g} sd':20}" + "".join(f"{f'{a:.0%} ({b:.0%})':>16}" for a, b in hits), flush=True)
 
 
 def _near(answers: Sequence[Answer], place: int) -> float:
@@ -262,9 +264,9 @@ def _score_table(
     for kind, noise in NOISE.items():
         generator = np.random.default_rng(options.seed + 1)
         series = [make(noise, generator) for _ in range(options.series)]
-        scores = [score(series, find([one.values for one in series])) for find in finders.values()]
-        told = "".join(f"{s.precision:17.1%}{s.recall:8.1%}{s.distance:10.1f}" for s in scores)
-        print(f"{kind:20}{told}", flush=True)
+        scores = [score(series, find([trend.values for trend in series])) for find in finders.values()]
+        cells = "".join(f"{s.precision:17.1%}{s.recall:8.1%}{s.distance:10.1f}" for s in scores)
+        print(f"{kind:20}{cells}", flush=True)
 
 
 def _time_table(finders: Mapping[str, Finder], options: Draws) -> None:
@@ -280,8 +282,8 @@ def _time_table(finders: Mapping[str, Finder], options: Draws) -> None:
         for find in finders.values():
             tries = [[seconds for _, seconds in find(series)] for _ in range(TRIES)]
             took.append(statistics.median(min(times) for times in zip(*tries, strict=True)))
-        told = "".join(f"{1e3 * seconds:9.3f} ms" for seconds in took)
-        print(f"{length:<20}{told}{took[-1] / took[0]:14.0f}", flush=True)
+        cells = "".join(f"{1e3 * seconds:9.3f} ms" for seconds in took)
+        print(f"{length:<20}{cells}{took[-1] / took[0]:14.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -58,23 +58,23 @@ def _table(
     print(f"  {'':14}" + "".join(f"{'/'.join(map(str, design)):>22}" for design in designs))
     for size in sizes:
         for shape in shapes:
-            told = "".join(f"{cell(design, size, shape):>22}" for design in designs)
-            print(f"  {size:3} {shape:10}{told}", flush=True)
+            cells = "".join(f"{cell(design, size, shape):>22}" for design in designs)
+            print(f"  {size:3} {shape:10}{cells}", flush=True)
 
 
 def _restless(rng: np.random.Generator, shape: str, rows: int, boots: int) -> Floats:
     """Return how much more or less each row does in each boot."""
-    one = np.ones((rows, boots))
+    factors = np.ones((rows, boots))
     if shape == "restless":
-        return rng.lognormal(0, 0.3, one.shape)
+        return rng.lognormal(0, 0.3, factors.shape)
     if shape == "boots":
-        return rng.lognormal(0, 0.5, (1, boots)) * one
+        return rng.lognormal(0, 0.5, (1, boots)) * factors
     if shape == "uneven":
         spread = rng.lognormal(np.log(0.2), 1, (rows, 1))
-        return np.asarray(np.minimum(np.exp(rng.normal(0, 1, one.shape) * spread), 20.0))
+        return np.asarray(np.minimum(np.exp(rng.normal(0, 1, factors.shape) * spread), 20.0))
     if shape == "bimodal":
-        return np.where(rng.random(one.shape) < 0.3, 3.0, 1.0)
-    return np.where(rng.random(one.shape) < 0.3, 1.0, 0.0) if shape == "bursts" else one
+        return np.where(rng.random(factors.shape) < 0.3, 3.0, 1.0)
+    return np.where(rng.random(factors.shape) < 0.3, 1.0, 0.0) if shape == "bursts" else factors
 
 
 def null_waits(rng: np.random.Generator, shape: str, sites: int, boots: int) -> Integers:
@@ -111,20 +111,20 @@ def _wait_rates(pages: int, design: tuple[int, ...], sites: int, shape: str) -> 
         for place, judge in enumerate((compare_waits, compare)):
             called[2 * place] += bool(judge(times, whole, sides, scale="samples").certain.any())
             called[2 * place + 1] += bool(judge(times, whole, sides, scale="shares").certain.any())
-    rates = [f"{100 * one / pages:.1f}" for one in called]
+    rates = [f"{100 * count / pages:.1f}" for count in called]
     return f"{rates[0]} {rates[1]} ({rates[2]} {rates[3]})"
 
 
 def _wait_power(pages: int, design: tuple[int, ...], sites: int, shape: str) -> str:
     rng, sides = np.random.default_rng(11), _sides(design)
-    found = 0
+    hits = 0
     for _ in range(pages):
         times = null_waits(rng, shape, sites, sum(design))
         # Neither the largest site nor one of those that hardly wait.
         site = np.argsort(times.sum(axis=1))[-3]
         times[site, sides.group == 1] //= 3
-        found += bool(compare_waits(times, times.sum(axis=0), sides).certain[site])
-    return f"{100 * found / pages:.0f}"
+        hits += bool(compare_waits(times, times.sum(axis=0), sides).certain[site])
+    return f"{100 * hits / pages:.0f}"
 
 
 def _counter_rate(pages: int, design: tuple[int, ...], shape: str) -> str:

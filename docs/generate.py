@@ -85,7 +85,11 @@ def _type(about: Mapping[str, Any]) -> str:
     if "const" in about:
         return f"`{about['const']}`"
     if "anyOf" in about:
-        return " or ".join(dict.fromkeys(_type(one) for one in about["anyOf"] if one.get("type") != "null"))
+        return " or ".join(
+            dict.fromkeys(
+                _type(alternative) for alternative in about["anyOf"] if alternative.get("type") != "null"
+            )
+        )
     if "$ref" in about:
         return "table"
     word = {"array": "list", "object": "table", "boolean": "true or false"}.get(
@@ -105,7 +109,8 @@ def metrics_page() -> str:
         parts.append("Presets: " + ", ".join(f"`{preset}`" for preset in workload.presets) + ".")
         rows = ["| parameter | default | what |", "|---|---|---|"]
         rows += [
-            f"| `{one.name}` | `{one.default}` | {_escaped(one.help)} |" for one in workload.params.values()
+            f"| `{param.name}` | `{param.default}` | {_escaped(param.help)} |"
+            for param in workload.params.values()
         ]
         parts.append("\n".join(rows))
         rows = ["| metric | unit | better | margin | primary |", "|---|---|---|---|---|"]
@@ -129,9 +134,9 @@ def labctl_page() -> str:
         parts += [f"## {name}", _escaped(command.help or "")]
         rows = ["| argument or option | what |", "|---|---|"]
         rows += [
-            f"| {_escaped(_spelled(one))} | {_escaped(getattr(one, 'help', None) or '')} |"
-            for one in command.params
-            if one.name != "help"
+            f"| {_escaped(_spelled(param))} | {_escaped(getattr(param, 'help', None) or '')} |"
+            for param in command.params
+            if param.name != "help"
         ]
         parts += ["\n".join(rows)] if len(rows) > 2 else []
     return "\n\n".join(parts) + "\n"

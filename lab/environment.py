@@ -47,7 +47,7 @@ def adopt(home: Path) -> None:
     """
     file = home / "service" / "environment.json"
     try:
-        found: dict[str, str] = json.loads(file.read_text())
+        variables: dict[str, str] = json.loads(file.read_text())
     except FileNotFoundError:
         return
     except (OSError, ValueError) as exc:
@@ -55,7 +55,7 @@ def adopt(home: Path) -> None:
             f"{file}, which says where the service's tables are, cannot be read: {getattr(exc, 'strerror', None) or exc}"
         ) from exc
     _adopted.clear()
-    for name, value in found.items():
+    for name, value in variables.items():
         plain = name.removesuffix("_FILE")
         if plain not in os.environ and f"{plain}_FILE" not in os.environ:
             _adopted[name] = value
@@ -133,20 +133,20 @@ def read_number(name: str, default: float, *, least: float = 0.0) -> float:
 
 def read_networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
     """Networks or single addresses, separated by commas. Raises SettingWrong."""
-    found = []
+    networks = []
     for part in filter(None, (part.strip() for part in read_variable(name).split(","))):
         try:
-            found.append(ip_network(part))
+            networks.append(ip_network(part))
         except ValueError as exc:
             raise SettingWrong(
                 f"{name}: {exc}; give networks such as 10.1.0.0/16, separated by commas"
             ) from None
-    return tuple(found)
+    return tuple(networks)
 
 
 def read_refs(name: str) -> dict[str, tuple[str, ...]]:
     """Return the branches and tags that follow each git address in a list of words. Raises SettingWrong."""
-    found: dict[str, list[str]] = {}
+    by_address: dict[str, list[str]] = {}
     address = ""
     for word in read_variable(name).split():
         if not word.startswith("refs/"):
@@ -156,7 +156,7 @@ def read_refs(name: str) -> dict[str, tuple[str, ...]]:
         elif not address or not word.startswith(("refs/heads/", "refs/tags/")):
             raise SettingWrong(f"{name}: {word} is not a branch or tag of an address; {_REFS_FORM}")
         else:
-            found.setdefault(address, []).append(word)
-    if address not in found and address:
+            by_address.setdefault(address, []).append(word)
+    if address not in by_address and address:
         raise SettingWrong(f"{name}: {address} has no branch or tag behind it; {_REFS_FORM}")
-    return {address: tuple(refs) for address, refs in found.items()}
+    return {address: tuple(refs) for address, refs in by_address.items()}

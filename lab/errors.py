@@ -61,8 +61,8 @@ class SubmissionRejected(LabError):
     def lines(self) -> list[str]:
         """Return a line for each fault, led by the field that it lies in."""
         return [
-            str(one) if str(one).startswith(one.place) else f"{one.place}: {one}"
-            for one in (self, *self.others)
+            str(refusal) if str(refusal).startswith(refusal.place) else f"{refusal.place}: {refusal}"
+            for refusal in (self, *self.others)
         ]
 
 
@@ -85,12 +85,14 @@ class Refusals:
         if not self.refused:
             return None
         whole = {
-            (every.place, str(every)): every.alone() for one in self.refused for every in (one, *one.others)
+            (every.place, str(every)): every.alone()
+            for refusal in self.refused
+            for every in (refusal, *refusal.others)
         }
         first, *others = whole.values()
-        details = dict.fromkeys(one.detail for one in self.refused if one.detail)
+        details = dict.fromkeys(refusal.detail for refusal in self.refused if refusal.detail)
         detail = "\n\n".join(
-            one for one in details if not any(one in more for more in details.keys() - {one})
+            text for text in details if not any(text in more for more in details.keys() - {text})
         )
         return SubmissionRejected(str(first), detail, first.place, others)
 

@@ -27,14 +27,14 @@ def check_lines(value: object) -> None:
     """Check each text in a value, a list or a mapping. Raises ValueError with a line for people."""
     values = [*value, *value.values()] if isinstance(value, dict) else value
     for line in values if isinstance(values, list | tuple) else (values,):
-        if isinstance(line, str) and (found := harmful(line)):
-            raise ValueError(refusal_of("it", found))
+        if isinstance(line, str) and (character := harmful(line)):
+            raise ValueError(refusal_of("it", character))
 
 
 def check_field(text: str, field: str, *, lines: bool = False) -> str:
     """Return the text of a form's field as check_line does. Raises FieldRefused."""
-    if found := harmful(text, lines=lines):
-        raise FieldRefused(field, refusal_of("it", found))
+    if character := harmful(text, lines=lines):
+        raise FieldRefused(field, refusal_of("it", character))
     return text
 
 

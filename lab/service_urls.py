@@ -61,22 +61,22 @@ def database(url: str, home: Path) -> dict[str, Any]:
         )
     try:
         first, several = _several(url)
-        found: dict[str, Any] = dict(
+        settings: dict[str, Any] = dict(
             dj_database_url.parse(first, conn_max_age=CONN_MAX_AGE_S, conn_health_checks=True)
         )
     except (ValueError, KeyError) as exc:
         raise SettingWrong(
             f"KPERFLAB_DATABASE cannot be read: {type(exc).__name__}; see its form in lab/settings.py"
         ) from exc
-    if not found.get("NAME"):
+    if not settings.get("NAME"):
         raise SettingWrong("KPERFLAB_DATABASE names no database: end the URL with /name")
-    asked: dict[str, Any] = found.get("OPTIONS", {})
+    asked: dict[str, Any] = settings.get("OPTIONS", {})
     if several:
-        found["HOST"], found["PORT"] = (",".join(each) for each in zip(*several, strict=True))
+        settings["HOST"], settings["PORT"] = (",".join(each) for each in zip(*several, strict=True))
         # Of a primary and its standbys, whichever is the primary now.
         asked = {"target_session_attrs": "read-write"} | asked
-    found["OPTIONS"] = POSTGRES_OPTIONS | _verified(str(found.get("HOST") or ""), asked) | asked
-    return found
+    settings["OPTIONS"] = POSTGRES_OPTIONS | _verified(str(settings.get("HOST") or ""), asked) | asked
+    return settings
 
 
 def _several(url: str) -> tuple[str, list[tuple[str, str]]]:
@@ -91,7 +91,7 @@ def _several(url: str) -> tuple[str, list[tuple[str, str]]]:
         return url, []
     each = [urlsplit(f"//{name}") for name in names]
     first = urlunsplit(parts._replace(netloc=f"{login}{at}{names[0]}"))
-    return first, [(unquote(one.hostname or ""), str(one.port or 5432)) for one in each]
+    return first, [(unquote(host.hostname or ""), str(host.port or 5432)) for host in each]
 
 
 def _verified(host: str, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,9 +170,9 @@ def caches(redis_url: str) -> dict[str, dict[str, Any]]:
 
 def mail_server(url: str) -> SplitResult:
     """Return the parts of the mail server's URL; without a host where it is empty. Raises SettingWrong."""
-    found = urlsplit(url)
+    parts = urlsplit(url)
     try:
-        known = not url or (found.scheme in ("smtp", "smtps") and found.hostname and found.port != 0)
+        known = not url or (parts.scheme in ("smtp", "smtps") and parts.hostname and parts.port != 0)
     except ValueError:
         known = False
     if not known:
@@ -180,4 +180,4 @@ def mail_server(url: str) -> SplitResult:
         raise SettingWrong(
             "KPERFLAB_SMTP is not a mail server's URL: give smtp://user:password@host:port or smtps://…"
         )
-    return found
+    return parts

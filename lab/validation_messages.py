@@ -91,7 +91,7 @@ def nearest(value: str, valid: Iterable[str]) -> str:
 def fault_line(fault: dict[str, Any], model: type[BaseModel]) -> str:
     """One fault of pydantic's as a line that names the field."""
     loc = tuple(fault["loc"])
-    kind, given, context = fault["type"], fault["input"], fault.get("ctx", {})
+    kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
     if kind == "extra_forbidden":
         fields = _fields(model, loc[:-1])
         return f'{_path(loc[:-1]) or "the description"}: unknown field "{loc[-1]}"; {nearest(str(loc[-1]), fields)}'
@@ -102,29 +102,29 @@ def fault_line(fault: dict[str, Any], model: type[BaseModel]) -> str:
         return f"{where}: {context['error']}" if where else str(context["error"])
     if kind == "literal_error":
         valid = [part.strip().strip("'") for part in context["expected"].replace(" or ", ", ").split(",")]
-        return f"{where}: {shown_value(given)} is not valid; {nearest(str(given), valid)}"
+        return f"{where}: {shown_value(value)} is not valid; {nearest(str(value), valid)}"
     if kind == "string_pattern_mismatch":
         allowed = PATTERNS.get(context["pattern"], "")
-        near = _proposal(str(given)) if context["pattern"] == _NAME else ""
+        near = _proposal(str(value)) if context["pattern"] == _NAME else ""
         return (
-            f"{where}: {shown_value(given)} has characters that are not allowed there"
+            f"{where}: {shown_value(value)} has characters that are not allowed there"
             + (allowed and f"; {allowed}")
             + near
         )
-    return f"{where}: {_in_words(kind, given, context)}" if where else _in_words(kind, given, context)
+    return f"{where}: {_in_words(kind, value, context)}" if where else _in_words(kind, value, context)
 
 
-def _in_words(kind: str, given: Any, context: Mapping[str, Any]) -> str:
+def _in_words(kind: str, value: Any, context: Mapping[str, Any]) -> str:
     """Return what is wrong with a value in plain words; pydantic's own are for programmers."""
     if kind in _LENGTHS:
         limit = context.get("min_length", context.get("max_length"))
-        size = f", not {len(given):,}" if kind.endswith("_long") and hasattr(given, "__len__") else ""
+        size = f", not {len(value):,}" if kind.endswith("_long") and hasattr(value, "__len__") else ""
         unit = ("entry", "entries") if kind in ("too_short", "too_long") else ("character", "characters")
         return f"{_LENGTHS[kind]} {limit:,} {unit[limit != 1]}{size}"
     if kind in _BOUNDS:
         sign, field = _BOUNDS[kind]
-        return f"must be {sign} {context[field]}, not {shown_value(given)}"
-    return f"{shown_value(given)} {_KINDS.get(kind, 'is not valid here')}"
+        return f"must be {sign} {context[field]}, not {shown_value(value)}"
+    return f"{shown_value(value)} {_KINDS.get(kind, 'is not valid here')}"
 
 
 def _proposal(name: str) -> str:
@@ -170,4 +170,4 @@ def _fields(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)

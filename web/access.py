@@ -98,9 +98,9 @@ def _from_a_network(request: HttpRequest) -> bool:
 def _operates(request: HttpRequest) -> bool:
     """By a session, or `Authorization: Token …` of an operator with the scope "operate"."""
     try:
-        found = TokenAuth().authenticate(request)
-        if found is not None:
-            user, token = found
+        credentials = TokenAuth().authenticate(request)
+        if credentials is not None:
+            user, token = credentials
             return may(user, "operate", scopes=token.scopes)
         return may(request.user, "operate")
     except (AuthenticationFailed, DatabaseError):

@@ -43,7 +43,7 @@ def _call(path: str, method: str, described: Schema) -> dict[str, Any]:
         "method": method.upper(),
         "path": path,
         "text": " ".join(described.get("description", "").split()),
-        "parameters": [_parameter(one) for one in described.get("parameters", ())],
+        "parameters": [_parameter(parameter) for parameter in described.get("parameters", ())],
         "body": _content(described.get("requestBody", {})),
         "answer": _content(good),
         "statuses": ", ".join(sorted(answers)),
@@ -73,9 +73,9 @@ def outline(schema: Schema, depth: int = 0) -> str:
         return _named(schema["$ref"])
     for several in ("oneOf", "anyOf", "allOf"):
         if several in schema:
-            return " | ".join(dict.fromkeys(outline(one, depth) for one in schema[several]))
+            return " | ".join(dict.fromkeys(outline(alternative, depth) for alternative in schema[several]))
     if "enum" in schema:
-        return " | ".join("null" if one is None else f'"{one}"' for one in schema["enum"])
+        return " | ".join("null" if value is None else f'"{value}"' for value in schema["enum"])
     if schema.get("properties"):
         return _object(schema, depth)
     if "items" in schema:
@@ -96,7 +96,7 @@ def _object(schema: Schema, depth: int) -> str:
     if depth == _DEPTH:
         return "{…}"
     inner = "  " * (depth + 1)
-    lines = [f"{inner}{name}: {outline(one, depth + 1)}" for name, one in schema["properties"].items()]
+    lines = [f"{inner}{name}: {outline(field, depth + 1)}" for name, field in schema["properties"].items()]
     return "\n".join(["{", *lines, "  " * depth + "}"])
 
 

@@ -22,7 +22,7 @@ def typed_from(
     cases, sentences = _cases(description)
     sentences += _changed(description, texts)
     measure = description.get("measure", {})
-    ticked = [one for one in patches if _is_ticked(one)]
+    ticked = [patch for patch in patches if _is_ticked(patch)]
     typed = TypedForm(
         name=description.get("name", ""),
         tree=description.get("tree", ""),
@@ -30,11 +30,14 @@ def typed_from(
         base=description.get("base", ""),
         design=description.get("design", "full"),
         target=description.get("target", ""),
-        catalog=tuple(one["catalog"] for one in ticked),
-        patches=tuple(_switches((one for one in patches if not _is_ticked(one)), texts)),
+        catalog=tuple(patch["catalog"] for patch in ticked),
+        patches=tuple(_switches((patch for patch in patches if not _is_ticked(patch)), texts)),
         lines={field: tuple(_switches(description.get(field, ()), texts)) for field in LINE_SWITCHES},
         cases=cases,
-        measure={one.name: one.typed(measure.get(one.name, one.default)) for one in QUESTIONS},
+        measure={
+            question.name: question.typed(measure.get(question.name, question.default))
+            for question in QUESTIONS
+        },
         origin=str(origin),
     )
     return typed, tuple(sentences)
@@ -62,9 +65,9 @@ def _changed(description: Mapping[str, Any], texts: Mapping[str, str]) -> Iterat
     if "reproduces" in description:
         number = description["reproduces"].get("experiment", "")
         yield _CANNOT.format(f"that it repeats experiment {number} of the lab it was measured in")
-    for one in description.get("patches", ()):
-        if one.get("range") and texts.get(one["name"]):
-            yield f"{one['name']} is the range {one['range']}; its commits are filled in as they were then."
+    for patch in description.get("patches", ()):
+        if patch.get("range") and texts.get(patch["name"]):
+            yield f"{patch['name']} is the range {patch['range']}; its commits are filled in as they were then."
 
 
 def _is_ticked(patch: Mapping[str, Any]) -> bool:
@@ -74,20 +77,20 @@ def _is_ticked(patch: Mapping[str, Any]) -> bool:
     return bool(name) and patch.get("name") in (None, name) and not rest
 
 
-def _switches(given: Any, texts: Mapping[str, str]) -> Iterator[TypedSwitch]:
-    for one in given:
-        text = one.get("text") or "\n".join(one.get("lines", ()))
-        if not text and not one.get("catalog"):
-            text = texts.get(one["name"], "")
+def _switches(switches: Any, texts: Mapping[str, str]) -> Iterator[TypedSwitch]:
+    for switch in switches:
+        text = switch.get("text") or "\n".join(switch.get("lines", ()))
+        if not text and not switch.get("catalog"):
+            text = texts.get(switch["name"], "")
         yield TypedSwitch(
-            name=one["name"],
+            name=switch["name"],
             text=text,
-            requires=", ".join(one.get("requires", ())),
-            excludes=", ".join(one.get("excludes", ())),
-            alternative=str(one.get("alternative", "")),
-            partial=bool(one.get("partial")),
-            range="" if text else one.get("range") or "",
-            catalog=one.get("catalog") or "",
+            requires=", ".join(switch.get("requires", ())),
+            excludes=", ".join(switch.get("excludes", ())),
+            alternative=str(switch.get("alternative", "")),
+            partial=bool(switch.get("partial")),
+            range="" if text else switch.get("range") or "",
+            catalog=switch.get("catalog") or "",
         )
 
 
@@ -96,9 +99,9 @@ def _line(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return f"{key} = {str(value).lower()}"
     if isinstance(value, list | tuple):
-        return f"{key} = [{', '.join(_value(one) for one in value)}]"
+        return f"{key} = [{', '.join(_value(member) for member in value)}]"
     if isinstance(value, Mapping):
-        return f"{key} = {{ {', '.join(_line(name, one) for name, one in value.items())} }}"
+        return f"{key} = {{ {', '.join(_line(name, member) for name, member in value.items())} }}"
     return f"{key} = {_value(value)}"
 
 

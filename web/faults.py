@@ -16,8 +16,8 @@ def form_faults(error: LabError, description: Description) -> dict[str, str]:
     faults: dict[str, str] = {}
     for line, place in _refusals(error):
         field = fields.get(place)
-        found = {field: line.removeprefix(f"{place}: ")} if field else sort_errors([line], fields)
-        faults = {**found, **faults}
+        line_faults = {field: line.removeprefix(f"{place}: ")} if field else sort_errors([line], fields)
+        faults = {**line_faults, **faults}
     return faults
 
 
@@ -31,8 +31,8 @@ def _refusals(error: LabError) -> Iterator[tuple[str, str]]:
     if not isinstance(error, SubmissionRejected):
         yield str(error), ""
         return
-    for one in (error, *error.others):
-        yield str(one), one.place
+    for refusal in (error, *error.others):
+        yield str(refusal), refusal.place
 
 
 def _named_switches(description: Description) -> dict[str, str]:

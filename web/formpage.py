@@ -41,7 +41,7 @@ _GROUPS = (
     *("files", "lore", "branch_git", "branch", "since", "each", "catalog"),
     *(field.removesuffix("s") for field in LINE_SWITCHES),
     *("design", "cases", "case"),
-    *(one.name for one in QUESTIONS),
+    *(question.name for question in QUESTIONS),
 )
 
 
@@ -95,11 +95,11 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
         "received": page.notes,
         "answered": [
             {
-                "question": one,
-                "typed": typed.measure.get(one.name, ""),
-                "error": errors.get(one.name, ""),
+                "question": question,
+                "typed": typed.measure.get(question.name, ""),
+                "error": errors.get(question.name, ""),
             }
-            for one in QUESTIONS
+            for question in QUESTIONS
         ],
         "profiled": [("", "as for all"), *BY_NAME["profile"].options],
         # One that was typed and may not be asked for stays, to be refused in words.
@@ -129,19 +129,26 @@ def preview_context(preview: Preview | None) -> dict[str, Any]:
     boot_seconds = None
     if preview.seconds is not None and preview.build_seconds is not None:
         boot_seconds = preview.seconds - preview.build_seconds
-    found = [(one.change, one.estimate) for one in preview.detectable if one.change is not None]
+    changes = [
+        (detectable.change, detectable.estimate)
+        for detectable in preview.detectable
+        if detectable.change is not None
+    ]
     return {
         "preview": preview,
         "preview_time": duration(_whole(preview.seconds)),
         "preview_builds": duration(_whole(preview.build_seconds)) if preview.build_seconds else "",
         "preview_boots": duration(_whole(boot_seconds)) if boot_seconds else "",
-        "preview_switches": [(one, _summary(one)) for one in preview.switches],
+        "preview_switches": [(switch, _summary(switch)) for switch in preview.switches],
         "preview_live": sum(variant.state != "pruned" for variant in preview.variants),
         "preview_pruned": sum(variant.state == "pruned" for variant in preview.variants),
-        "preview_many": any(len(one.patches) > 1 for one in preview.switches),
-        "detectable": [(one, change(1 + one.change) if one.change else "") for one in preview.detectable],
-        "smallest": change(1 + min(found)[0]).lstrip("+") if found else NONE,
-        "smallest_estimate": min(found)[1] if found else "",
+        "preview_many": any(len(switch.patches) > 1 for switch in preview.switches),
+        "detectable": [
+            (detectable, change(1 + detectable.change) if detectable.change else "")
+            for detectable in preview.detectable
+        ],
+        "smallest": change(1 + min(changes)[0]).lstrip("+") if changes else NONE,
+        "smallest_estimate": min(changes)[1] if changes else "",
     }
 
 
@@ -166,21 +173,21 @@ def _offered(choices: SubmissionChoices, typed: TypedForm, errors: Mapping[str, 
     return {
         "catalog": [
             {
-                "choice": one,
-                "chosen": one.name in typed.catalog,
-                "error": errors.get(f"catalog-{one.name}", ""),
+                "choice": switch,
+                "chosen": switch.name in typed.catalog,
+                "error": errors.get(f"catalog-{switch.name}", ""),
             }
-            for one in choices.switches.values()
+            for switch in choices.switches.values()
         ],
         "cases": [
             {
-                "choice": one,
-                "params": one.params.values(),
-                "presets": [(preset, settings(params)) for preset, params in one.presets.items()],
+                "choice": workload,
+                "params": workload.params.values(),
+                "presets": [(preset, settings(params)) for preset, params in workload.presets.items()],
                 "typed": typed.cases.get(name, TypedCase(preset="small")),
                 "error": errors.get(f"case-{name}", ""),
             }
-            for name, one in choices.workloads.items()
+            for name, workload in choices.workloads.items()
         ],
     }
 

@@ -68,7 +68,7 @@ class TypedSource:
 
 
 # The answers of a form to which nothing was typed.
-USUAL = {one.name: one.typed(one.default) for one in QUESTIONS} | {"profile": "yes"}
+USUAL = {question.name: question.typed(question.default) for question in QUESTIONS} | {"profile": "yes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,14 @@ class Description:
     errors: dict[str, str]
 
 
-def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> TypedForm:
+def read_form(received: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> TypedForm:
     """Read what was typed."""
 
     def text(key: str) -> str:
-        return str(given.get(key, "")).strip()
+        return str(received.get(key, "")).strip()
 
-    pasted = [switch for slot in range(SLOTS) if (switch := _switch(given, f"patch-{slot}")).filled]
-    workloads = [key.removeprefix("preset-") for key in given if key.startswith("preset-")]
+    pasted = [switch for slot in range(SLOTS) if (switch := _switch(received, f"patch-{slot}")).filled]
+    workloads = [key.removeprefix("preset-") for key in received if key.startswith("preset-")]
     ticked = set(lists.get("case", ()))
     return TypedForm(
         name=text("name"),
@@ -127,7 +127,9 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
         each=text("each") == "patch",
         lines={
             name: tuple(
-                s for slot in range(SLOTS) if (s := _switch(given, f"{name.removesuffix('s')}-{slot}")).filled
+                s
+                for slot in range(SLOTS)
+                if (s := _switch(received, f"{name.removesuffix('s')}-{slot}")).filled
             )
             for name in LINE_SWITCHES
         },
@@ -137,25 +139,25 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
             )
             for name in workloads
         },
-        measure={one.name: _answer(given, one) for one in QUESTIONS},
+        measure={question.name: _answer(received, question) for question in QUESTIONS},
         priority=text("priority") or "normal",
         origin=text("origin"),
         key=text("key"),
     )
 
 
-def _answer(given: Mapping[str, Any], question: FieldQuestion) -> str:
+def _answer(received: Mapping[str, Any], question: FieldQuestion) -> str:
     """Return what was typed; a tick that is not set is not sent, and neither is a field that the form did not have."""
     if question.kind == "tick":
-        return question.typed(question.name in given)
-    return str(given.get(question.name, question.typed(question.default))).strip()
+        return question.typed(question.name in received)
+    return str(received.get(question.name, question.typed(question.default))).strip()
 
 
-def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
+def _switch(received: Mapping[str, Any], key: str) -> TypedSwitch:
     # Browsers send \r\n; a patch is compared byte for byte with a tree of \n.
-    words = {part: str(given.get(f"{key}-{part}", "")).strip() for part in PARTS}
-    text = str(given.get(f"{key}-text", "")).replace("\r\n", "\n")
-    return TypedSwitch(text=text, partial=f"{key}-partial" in given, **words)
+    words = {part: str(received.get(f"{key}-{part}", "")).strip() for part in PARTS}
+    text = str(received.get(f"{key}-text", "")).replace("\r\n", "\n")
+    return TypedSwitch(text=text, partial=f"{key}-partial" in received, **words)
 
 
 def describe(typed: TypedForm) -> Description:
@@ -296,11 +298,11 @@ _WORDED = ((re.compile(r"^there is no tree "), "tree"), (re.compile(r" has no re
 
 def sort_errors(lines: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
     """Put each fault to the field it lies in; what has no field of its own goes to "form"."""
-    found: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for line in lines:
         key, message = _locate(line, fields)
-        found.setdefault(key, message)
-    return found
+        errors.setdefault(key, message)
+    return errors
 
 
 def _locate(line: str, fields: Mapping[str, str]) -> tuple[str, str]:

@@ -26,11 +26,11 @@ NAMES = (*(field.name for field in fields(ExperimentFilter)), "page")
 
 
 def read_asked(
-    given: Mapping[str, str], choices: FilterChoices
+    query: Mapping[str, str], choices: FilterChoices
 ) -> tuple[ExperimentFilter, int, dict[str, str]]:
     """Return the filter of an address, its page, and errors by field; an invalid field does not filter."""
     errors: dict[str, str] = {}
-    texts = {name: given.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
+    texts = {name: query.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
     for name, attribute in _CHOICES.items():
         if texts[name] and texts[name] not in getattr(choices, attribute):
             errors[name] = f"There is no {name} “{texts[name][:60]}” here."
@@ -51,7 +51,7 @@ def read_asked(
 
 
 def selects(
-    given: Mapping[str, str], choices: FilterChoices, errors: Mapping[str, str]
+    query: Mapping[str, str], choices: FilterChoices, errors: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """The filters that are chosen from a list; those of which there is nothing to choose are left out."""
     return [
@@ -59,15 +59,15 @@ def selects(
             "name": name,
             "label": name.capitalize(),
             "options": getattr(choices, attribute),
-            "chosen": given.get(name, ""),
+            "chosen": query.get(name, ""),
             "error": errors.get(name, ""),
         }
         for name, attribute in _CHOICES.items()
-        if len(getattr(choices, attribute)) > 1 or given.get(name)
+        if len(getattr(choices, attribute)) > 1 or query.get(name)
     ]
 
 
-def columns(given: Mapping[str, str], ordering: str) -> list[dict[str, Any]]:
+def columns(query: Mapping[str, str], ordering: str) -> list[dict[str, Any]]:
     """The heads of the table; pressing one that is sorted by already turns it round."""
     heads = [
         ("Name", "name", False),
@@ -78,17 +78,17 @@ def columns(given: Mapping[str, str], ordering: str) -> list[dict[str, Any]]:
         ("Tree and base", "tree", False),
         ("Submitted", "created_at", False),
     ]
-    return [_column(given, ordering, *head) for head in heads]
+    return [_column(query, ordering, *head) for head in heads]
 
 
-def address(given: Mapping[str, str], **changed: str) -> str:
+def address(query: Mapping[str, str], **changed: str) -> str:
     """The address of this list with something changed; what is empty is left out, and so is the first page."""
-    told = {name: given.get(name, "") for name in NAMES if name != "page"} | changed
-    kept = {name: value for name, value in told.items() if value and (name, value) != ("ordering", NEWEST)}
+    params = {name: query.get(name, "") for name in NAMES if name != "page"} | changed
+    kept = {name: value for name, value in params.items() if value and (name, value) != ("ordering", NEWEST)}
     return f"?{urlencode(kept)}" if kept else "?"
 
 
-def _column(given: Mapping[str, str], ordering: str, label: str, key: str, numeric: bool) -> dict[str, Any]:
+def _column(query: Mapping[str, str], ordering: str, label: str, key: str, numeric: bool) -> dict[str, Any]:
     """Return one head: the address that sorts by it, and how it is sorted now as aria-sort has it."""
     column: dict[str, Any] = {"label": label, "numeric": numeric}
     if not key:
@@ -98,17 +98,17 @@ def _column(given: Mapping[str, str], ordering: str, label: str, key: str, numer
     first = f"-{key}" if key == "created_at" else key
     turned = key if down else f"-{key}"
     now = ("descending" if down else "ascending") if by else ""
-    return column | {"address": address(given, ordering=turned if by else first), "sorted": now}
+    return column | {"address": address(query, ordering=turned if by else first), "sorted": now}
 
 
 def _date(text: str) -> tuple[datetime | None, str]:
     if not text:
         return None, ""
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None, f"“{text[:40]}” is not a date; write it as 2026-11-20."
-    return found if found.tzinfo else found.replace(tzinfo=UTC), ""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC), ""
 
 
 def kept_filters(query: str) -> str:

@@ -63,7 +63,7 @@ def _lines() -> Iterator[str]:
     yield from gauge(
         "kperflab_info", "The version of the running code.", ("version",), {(version("kperflab"),): 1}
     )
-    ready = {(one.name,): one.ok for one in readiness()}
+    ready = {(check.name,): check.ok for check in readiness()}
     yield from gauge("kperflab_ready", "1 if what the lab needs is available.", ("check",), ready)
     yield from _queues(workers, waiting)
     yield from _leases()
@@ -100,7 +100,9 @@ def _leases() -> Iterator[str]:
 
 
 def _targets(workers: Iterable[ReportedWorker], waiting: Sequence[WaitingBoots]) -> Iterator[str]:
-    served = {queue for one in workers if not one.gone and not one.idle_reason for queue in one.queues}
+    served = {
+        queue for worker in workers if not worker.gone and not worker.idle_reason for queue in worker.queues
+    }
     drift = vitals.drifts()
     rows = {}
     for line in target_healths(waiting):
@@ -140,7 +142,7 @@ def _last_hour() -> Iterator[str]:
     retries = {(kind,): number for kind, number in hour.retries.items()}
     about = "Attempts beyond the first, of builds and boots that ended in the last hour."
     yield from gauge("kperflab_last_hour_retries", about, ("kind",), retries)
-    built = {(queue,): one for queue, one in hour.build_s.items()}
+    built = {(queue,): durations for queue, durations in hour.build_s.items()}
     about = "What was compiled in the last hour."
     yield from histogram("kperflab_last_hour_build_seconds", about, ("queue",), built)
     about = (
@@ -173,10 +175,10 @@ def storage_figures() -> Iterator[str]:
 
 def _rooms() -> dict[tuple[str, str], DiskRoom]:
     """By place and host; a store belongs to none. A place that is down has no figures: readiness names it."""
-    found: dict[tuple[str, str], DiskRoom] = {}
+    rooms: dict[tuple[str, str], DiskRoom] = {}
     with suppress(OSError):
-        found["home", socket.gethostname()] = room_of(settings.HOME)
+        rooms["home", socket.gethostname()] = room_of(settings.HOME)
     answer = store_answer()
     if answer is not None and answer.room is not None:
-        found["store", ""] = answer.room
-    return found
+        rooms["store", ""] = answer.room
+    return rooms

@@ -45,13 +45,13 @@ def histogram(name: str, about: str, labels: Sequence[str], values: Histograms) 
     """Write histograms of a window, so their counts fall as well: a quantile is taken of the buckets as they are, without a rate."""
     rows = [(_pairs(labels, key), values[key]) for key in sorted(values)]
     yield _head(name, about, "histogram")
-    for pairs, one in rows:
-        for bound, below in zip(_BOUNDS, accumulate(one.buckets), strict=True):
+    for pairs, durations in rows:
+        for bound, below in zip(_BOUNDS, accumulate(durations.buckets), strict=True):
             yield f'{name}_bucket{{le="{bound}",{pairs}}} {below}.0\n'
     yield _head(f"{name}_gcount", about, "gauge")
-    yield from (f"{name}_gcount{{{pairs}}} {sum(one.buckets)}.0\n" for pairs, one in rows)
+    yield from (f"{name}_gcount{{{pairs}}} {sum(durations.buckets)}.0\n" for pairs, durations in rows)
     yield _head(f"{name}_gsum", about, "gauge")
-    yield from (f"{name}_gsum{{{pairs}}} {_number(one.sum_s)}\n" for pairs, one in rows)
+    yield from (f"{name}_gsum{{{pairs}}} {_number(durations.sum_s)}\n" for pairs, durations in rows)
 
 
 def _head(name: str, about: str, kind: str) -> str:

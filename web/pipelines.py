@@ -64,7 +64,7 @@ def _forge(name: str, server: str, base: NewestBase) -> str:
         ", with kperflab.sh and kperflab.json in ci/.", "; KPERFLAB_TOKEN is a secret of the repository."
     )
     setup = _setup(server, base)
-    return _COMMAND.sub(lambda found: f"{indent(setup, found[1])}{found[1]}", text)
+    return _COMMAND.sub(lambda match: f"{indent(setup, match[1])}{match[1]}", text)
 
 
 def _shell(server: str, base: NewestBase) -> str:

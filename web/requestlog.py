@@ -57,9 +57,9 @@ def log_requests(
 
 def _number(request: HttpRequest) -> str:
     """The proxy's own number where one stands in front of us; a stranger gives none."""
-    given = request.headers.get("X-Request-ID", "")
-    if settings.REST_FRAMEWORK["NUM_PROXIES"] and _GIVEN.fullmatch(given):
-        return given
+    number = request.headers.get("X-Request-ID", "")
+    if settings.REST_FRAMEWORK["NUM_PROXIES"] and _GIVEN.fullmatch(number):
+        return number
     return secrets.token_hex(8)
 
 

@@ -41,7 +41,7 @@ def receive(typed: TypedForm, uploads: Sequence[UploadedFile]) -> Arrived:
     """
     arrived = Arrived(typed)
     if uploads:
-        _try(arrived, lambda: receive_files([_read(one) for one in uploads]))
+        _try(arrived, lambda: receive_files([_read(upload) for upload in uploads]))
     if typed.each and not arrived.errors and wanted_series(typed) is None:
         _split(arrived)
     return arrived
@@ -79,21 +79,21 @@ def received(switch: TypedSwitch) -> Received:
 
 def _try(arrived: Arrived, fetch: Callable[[], Sequence[Received]]) -> None:
     try:
-        found = fetch()
+        fetched = fetch()
     except LabError as exc:
         arrived.errors[exc.field if isinstance(exc, FieldRefused) else "form"] = str(exc)
         arrived.detail = exc.detail
         return
     taken = {switch.name for switch in arrived.typed.patches}
     patches = list(arrived.typed.patches)
-    for one in found:
-        name = free_name(one.name, taken)
+    for series in fetched:
+        name = free_name(series.name, taken)
         taken.add(name)
-        patches.append(TypedSwitch(name, one.text))
-        many = f"{one.patches} patches" if one.patches > 1 else "one patch"
-        gap = f". It is incomplete: {one.gap}" if one.gap else ""
+        patches.append(TypedSwitch(name, series.text))
+        many = f"{series.patches} patches" if series.patches > 1 else "one patch"
+        gap = f". It is incomplete: {series.gap}" if series.gap else ""
         arrived.notes.append(
-            f"{one.source}: {many if one.patches else 'to be repaired'}, as switch “{name}”{gap}"
+            f"{series.source}: {many if series.patches else 'to be repaired'}, as switch “{name}”{gap}"
         )
     arrived.typed = replace(arrived.typed, patches=tuple(patches))
 
@@ -117,7 +117,7 @@ def _split(arrived: Arrived) -> None:
         if ruled or count_patches(switch.text) < 2:
             patches.append(switch)
             continue
-        others = {one.name for one in (*typed.patches, *patches) if one is not switch}
+        others = {other.name for other in (*typed.patches, *patches) if other is not switch}
         series = received(switch)
         try:
             parts = each_patch(series, others=others, partial=switch.partial)

@@ -17,33 +17,33 @@ from web.targetfields import GROUPS, Group
 
 # Longer than all that a field can be, and short enough to be shown again.
 LONGEST = 20_000
-_FIELDS: Final = {one.key: one for group in GROUPS for one in group.fields}
+_FIELDS: Final = {field.key: field for group in GROUPS for field in group.fields}
 _PLACES: Final = {*_FIELDS, *(group.place for group in GROUPS if group.place), "enabled"}
 _VERIFY: Final = {"true": True, "false": False}
 
 
-def typed_in(given: Mapping[str, Any]) -> dict[str, str]:
+def typed_in(received: Mapping[str, Any]) -> dict[str, str]:
     """Return the form's fields as typed."""
     # Browsers send \r\n.
-    told = {key: str(given.get(key, "")).replace("\r\n", "\n") for key in (*_FIELDS, "enabled", "seen")}
-    return {key: text.strip()[:LONGEST] for key, text in told.items()}
+    texts = {key: str(received.get(key, "")).replace("\r\n", "\n") for key in (*_FIELDS, "enabled", "seen")}
+    return {key: text.strip()[:LONGEST] for key, text in texts.items()}
 
 
 def as_typed(row: Target | None) -> dict[str, str]:
     """Return the form's fields for a target; without one, the defaults."""
     of = TargetFields("") if row is None else row
-    told: dict[str, Any] = {name: getattr(of, name) for name in CHANGEABLE}
-    kind = str(_at(told, "access.console.kind") or "none")
-    typed = {key: _text(_at(told, key.replace(f".console.{kind}.", ".console."))) for key in _FIELDS}
+    values: dict[str, Any] = {name: getattr(of, name) for name in CHANGEABLE}
+    kind = str(_at(values, "access.console.kind") or "none")
+    typed = {key: _text(_at(values, key.replace(f".console.{kind}.", ".console."))) for key in _FIELDS}
     typed["access.power.kind"] = typed["access.power.kind"] or "redfish"
     typed["access.console.kind"] = kind
     typed["access.power.verify"] = {"on": "true", "": "true", "off": "false"}.get(
         typed["access.power.verify"], typed["access.power.verify"]
     )
     typed["access.kexec"] = typed["access.kexec"].replace("off", "")
-    if not _at(told, "access.mac"):
+    if not _at(values, "access.mac"):
         typed["access.fragments"] = "metal"
-    typed["access"] = json.dumps(told["access"] if DRIVERS[of.driver].access == "object" else {}, indent=2)
+    typed["access"] = json.dumps(values["access"] if DRIVERS[of.driver].access == "object" else {}, indent=2)
     return typed | {"enabled": "on" if of.enabled else ""}
 
 
@@ -79,7 +79,10 @@ def place_of(refused: FieldRefused, typed: Mapping[str, str]) -> str:
 
 def filled(group: Group, typed: Mapping[str, str], faults: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the inputs of a group, each with what is in it, and what is wrong with that."""
-    return [{"field": one, "value": typed[one.key], "error": faults.get(one.key, "")} for one in group.fields]
+    return [
+        {"field": field, "value": typed[field.key], "error": faults.get(field.key, "")}
+        for field in group.fields
+    ]
 
 
 def _access(typed: Mapping[str, str]) -> dict[str, Any]:
@@ -107,8 +110,8 @@ def _access(typed: Mapping[str, str]) -> dict[str, Any]:
 
 def _part(typed: Mapping[str, str], place: str) -> dict[str, Any]:
     """Return the typed values directly below a path; empty fields are omitted."""
-    found = {key.removeprefix(place): typed[key] for key in _FIELDS if key.startswith(place) and typed[key]}
-    return {name: text for name, text in found.items() if "." not in name}
+    texts = {key.removeprefix(place): typed[key] for key in _FIELDS if key.startswith(place) and typed[key]}
+    return {name: text for name, text in texts.items() if "." not in name}
 
 
 def _kind(typed: Mapping[str, str]) -> str:
@@ -119,14 +122,14 @@ def _kind(typed: Mapping[str, str]) -> str:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text or "{}")
+        parsed = json.loads(text or "{}")
     except ValueError as exc:
         raise FieldRefused("access", f"this is not JSON: {exc}") from None
     except RecursionError:
         raise FieldRefused("access", "this is nested too deeply") from None
-    if not isinstance(told, dict):
+    if not isinstance(parsed, dict):
         raise FieldRefused("access", "this is not a JSON object: write { … }")
-    return told
+    return parsed
 
 
 def _whole(key: str, text: str) -> int:
@@ -135,11 +138,11 @@ def _whole(key: str, text: str) -> int:
     return int(text)
 
 
-def _at(told: object, key: str) -> Any:
+def _at(value: object, key: str) -> Any:
     """Return the value at a path of a target; None if there is none."""
     for part in key.split("."):
-        told = told.get(part) if isinstance(told, Mapping) else None
-    return told
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _text(value: Any) -> str:

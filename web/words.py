@@ -76,9 +76,9 @@ def duration(seconds: float | None) -> str:
     return _typographic(figures.duration(seconds)).replace(" ", _SPACE)
 
 
-def count(amount: int, one: str, many: str = "") -> str:
+def count(amount: int, noun: str, many: str = "") -> str:
     """An amount with its noun: 1 boot, 5 boots."""
-    return f"{number(amount)} {one if amount == 1 else many or one + 's'}"
+    return f"{number(amount)} {noun if amount == 1 else many or noun + 's'}"
 
 
 def last_lines(text: str, lines: int) -> str:
@@ -95,7 +95,7 @@ def _typed(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return ",".join(_typed(one) for one in value)
+        return ",".join(_typed(member) for member in value)
     return str(value)
 
 
@@ -111,6 +111,6 @@ def conclusion_block(data: ConclusionData) -> dict[str, str]:
     """Return the block at the top of a page. tone: a notice's CSS class. body: how sure it is and why; next: what to do."""
     text, headline, step = data["text"], data["headline"], data["next"]["text"]
     body = text.removeprefix(headline).removesuffix(step).strip()
-    words = {one["outcome"] for one in data["outcomes"]}
+    words = {outcome["outcome"] for outcome in data["outcomes"]}
     tone = next((tone for tone, some in _TONES if words & some), "")
     return {"tone": tone, "headline": prose(headline), "body": prose(body), "next": prose(step)}

@@ -142,15 +142,15 @@ def make_room(home: Path) -> int:
     """
     if lab_store() is None:
         return 0
-    kept = sorted(_kept(home / "artifacts"), key=lambda one: one.used_at)
-    over = sum(one.size for one in kept) - most_bytes(home)
+    kept = sorted(_kept(home / "artifacts"), key=lambda artifact: artifact.used_at)
+    over = sum(artifact.size for artifact in kept) - most_bytes(home)
     freed = 0
-    for one in kept:
+    for artifact in kept:
         if freed >= over:
             break
         with suppress(LabError):
-            if _drop(home, one.key):
-                freed += one.size
+            if _drop(home, artifact.key):
+                freed += artifact.size
     return freed
 
 

@@ -26,11 +26,11 @@ class Screen:
     bar: Callable[[int], AbstractContextManager[None]]
 
 
-def work_through(bisection_id: int, screen: Screen, told: Callable[[BisectionStep], None]) -> None:
+def work_through(bisection_id: int, screen: Screen, on_step: Callable[[BisectionStep], None]) -> None:
     """Take step after step until the bisection is over; `told` gets each once concluded. Raises UnknownRow."""
     get_bisection(bisection_id)
     while (step := take_step(bisection_id)) is not None:
-        told(work_on(step, screen))
+        on_step(work_on(step, screen))
 
 
 def work_on(step: BisectionStep, screen: Screen) -> BisectionStep:

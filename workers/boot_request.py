@@ -98,5 +98,5 @@ def _module(artifact: Artifact, name: str) -> bytes:
 
 def _hz(artifact: Artifact) -> int:
     """Timer interrupts a second, from the artifact's config; 0 if it does not say."""
-    found = re.search(r"^CONFIG_HZ=(\d+)$", artifact.config.read_text(), re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(r"^CONFIG_HZ=(\d+)$", artifact.config.read_text(), re.MULTILINE)
+    return int(match[1]) if match else 0

@@ -62,18 +62,18 @@ def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
         if target is None:
             return None
         # Recorded whatever happens: else the target would be held for nothing.
-        found = Checked(False, "the check was stopped before it finished")
+        checked = Checked(False, "the check was stopped before it finished")
         try:
-            found = _checked(target, make_bench(settings.HOME))
+            checked = _checked(target, make_bench(settings.HOME))
         except OURS as exc:
-            found = Checked(False, str(exc))
+            checked = Checked(False, str(exc))
         except Exception as exc:
             log.exception("the check of %s failed, by the lab's fault", name)
             said = error_line(exc)
-            found = Checked(False, f"the lab failed here: {type(exc).__name__}: {said}")
+            checked = Checked(False, f"the lab failed here: {type(exc).__name__}: {said}")
         finally:
-            row = record_check(target.pk, found)
-    log.info("target %s was checked: %s", name, found.problem or f"{found.metric} {found.value}")
+            row = record_check(target.pk, checked)
+    log.info("target %s was checked: %s", name, checked.problem or f"{checked.metric} {checked.value}")
     return row
 
 
@@ -105,9 +105,11 @@ def _checked(target: Target, bench: Bench) -> Checked:
         readings = read_guest(sent, artifact, bench.home).readings
         tuned = tuned_as_asked(job.tuning, answers.environment)
         problem = _problem(request.console, tuned)
-    metric = next(one for one in job.workload.metrics.values() if one.primary)
+    metric = next(candidate for candidate in job.workload.metrics.values() if candidate.primary)
     values = [
-        one.values[metric.name] for one in readings.iterations if not one.warmup and metric.name in one.values
+        iteration.values[metric.name]
+        for iteration in readings.iterations
+        if not iteration.warmup and metric.name in iteration.values
     ]
     known = {"artifact_key": key, "release": artifact.metadata.release, "unit": metric.unit}
     return Checked(
@@ -138,6 +140,6 @@ def _problem(console: Path, tuned: Mapping[str, Any]) -> str:
     if untuned:
         return f"the machine was not tuned: {untuned[0]}"
     with suppress(FileNotFoundError):
-        bad = [one.title for one in scan_console(console.read_bytes()) if one.kind in FATAL]
+        bad = [finding.title for finding in scan_console(console.read_bytes()) if finding.kind in FATAL]
         return f"its known-good kernel complained: {bad[0]}" if bad else ""
     return ""

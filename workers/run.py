@@ -107,24 +107,24 @@ def run_claimed(claim: Claim, bench: Bench) -> None:
                 at_hand(bench.home, order.artifact_key, lease.beat) as artifact,
                 shown_live(console, bench.home),
             ):
-                found = carry_out(order, artifact, bench, directory, lease)
+                record = carry_out(order, artifact, bench, directory, lease)
         except ClaimLost:
             raise
         except (ArtifactMissing, ArtifactCorrupt) as exc:
             if _build_again(order, exc):
                 release(claim)
                 return
-            found = _ended_badly(exc, console, bench, order)
+            record = _ended_badly(exc, console, bench, order)
         except TargetUnready as exc:
             log.warning("run %s waits, nothing was booted: %s", order.id, exc)
             hand_back_unbooted(claim, str(exc))
             return
         except TargetVanished as exc:
-            found = _ended_badly(_vanished(exc, order), console, bench, order)
+            record = _ended_badly(_vanished(exc, order), console, bench, order)
         except OURS as exc:
-            found = _ended_badly(exc, console, bench, order)
+            record = _ended_badly(exc, console, bench, order)
         note_cut_console(console, order.id)
-        lease.record(lambda: record_run(claim, found))
+        lease.record(lambda: record_run(claim, record))
     send_runs(bench.home)
 
 

@@ -57,11 +57,11 @@ def _send_all(store: Store, home: Path) -> int:
             return 0
         # Looked for first, asked about then: a folder that is made meanwhile belongs to a boot that we do not see.
         folders = {
-            path: found
+            path: match
             for path in sorted((home / "runs").glob("*-*"))
-            if (found := _RUN.fullmatch(path.name))
+            if (match := _RUN.fullmatch(path.name))
         }
-        busy = runs_under_way([int(found[1]) for found in folders.values()])
+        busy = runs_under_way([int(match[1]) for match in folders.values()])
         over = [path for path in folders if path.name not in busy and path.is_dir()]
         for folder in over:
             _send(store, home, folder)

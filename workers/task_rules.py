@@ -63,11 +63,11 @@ def seldom(every_s: float) -> Callable[[Callable[[], Found]], Callable[[], None]
             if not begin_chore(do.__name__, every_s):
                 return
             try:
-                found = do()
+                report = do()
             except LabError as exc:
                 log.warning("%s waits: %s", do.__name__, exc)
             else:
-                end_chore(do.__name__, found or {})
+                end_chore(do.__name__, report or {})
 
         return if_due
 

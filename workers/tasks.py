@@ -33,9 +33,9 @@ HOUR_S, DAY_S = 3600.0, 86400.0
 @app.task(base=OneAtATime)
 def return_dead() -> None:
     """Put back what processes that are gone had claimed."""
-    for one in return_dead_claims():
-        what = "given up" if one.given_up else "queued again"
-        log.info("%s %s was left by a process that is gone: %s", one.kind, one.id, what)
+    for claim in return_dead_claims():
+        what = "given up" if claim.given_up else "queued again"
+        log.info("%s %s was left by a process that is gone: %s", claim.kind, claim.id, what)
 
 
 @app.task(base=OneAtATime)
@@ -55,8 +55,8 @@ def summarise_trends() -> None:
 @app.task(base=OneAtATime)
 def deliver_events() -> None:
     """Deliver waiting events to their hooks."""
-    for told in deliver_due():
-        log.info("%s", told)
+    for attempt in deliver_due():
+        log.info("%s", attempt)
 
 
 @app.task(base=OneAtATime)
@@ -99,7 +99,7 @@ def expire_files() -> Mapping[str, Mapping[str, int]]:
     plan = plan_expiry()
     went = expire(plan)
     if went:
-        size = sum(one.here + one.stored for one in went) / (1 << 20)
+        size = sum(holding.here + holding.stored for holding in went) / (1 << 20)
         log.info("the retention policy removed %s things, %.0f MiB", len(went), size)
     return bytes_left(plan, went)
 
@@ -108,9 +108,9 @@ def expire_files() -> Mapping[str, Mapping[str, int]]:
 def poll_standing() -> None:
     """Look at the branches of standing experiments that are due, and queue what is new."""
     for standing_id in due_standings():
-        found = look(standing_id=standing_id)
-        if found is not None and (found.experiment or found.problem):
-            log.info("%s", found)
+        outcome = look(standing_id=standing_id)
+        if outcome is not None and (outcome.experiment or outcome.problem):
+            log.info("%s", outcome)
 
 
 @app.task(base=OneAtATime)
@@ -125,12 +125,12 @@ def raise_and_tell_alerts() -> None:
     """Look for steps in the trends of standing experiments, and tell of those that are new."""
     for alert in raise_alerts():
         log.info("alert of standing %s: %s", alert.standing.name, alert.text)
-    for told in tell_alerts():
-        log.info("told of %s", told)
+    for telling in tell_alerts():
+        log.info("told of %s", telling)
 
 
 @app.task(base=OneAtATime)
 def tell_of_quarantines() -> None:
     """Send operators what they have not been told of targets in quarantine."""
-    if told := tell_operators():
-        log.log(logging.WARNING if told.problem else logging.INFO, "told operators: %s", told)
+    if notices := tell_operators():
+        log.log(logging.WARNING if notices.problem else logging.INFO, "told operators: %s", notices)

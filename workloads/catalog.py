@@ -99,7 +99,7 @@ class Workload:
         Raises CaseRejected.
         """
         self._check_clock(clock)
-        found: dict[str, Metric] = {}
+        metrics: dict[str, Metric] = {}
         meeting = self.definition.contending if clock == "contention" else None
         known = contention.metrics(meeting.operation) if meeting else self.definition.metrics
         for metric in filter(None, (metric.on(clock) for metric in known)):
@@ -107,8 +107,11 @@ class Workload:
             if metric.each:
                 param = self.params_on(clock)[metric.each]
                 members = param.read(params.get(metric.each, param.default))
-            found |= {one.name: one for one in metric.expand(members if isinstance(members, tuple) else ())}
-        return found
+            metrics |= {
+                expanded.name: expanded
+                for expanded in metric.expand(members if isinstance(members, tuple) else ())
+            }
+        return metrics
 
     def resolve(
         self, preset: str, params: Mapping[str, object], clock: Clock = "wall"
@@ -136,11 +139,11 @@ class Workload:
     def _contending(self, preset: str, params: Mapping[str, object]) -> dict[str, ParamValue]:
         meeting = self.definition.contending
         own = meeting.params if meeting else {}
-        given = {**self.presets[preset], **own, **params}
+        merged = {**self.presets[preset], **own, **params}
         try:
             if contention.THREADS in self.params and contention.THREADS not in params:
-                given = contention.filled(given)
-            resolved = self._filled(given, "contention")
+                merged = contention.filled(merged)
+            resolved = self._filled(merged, "contention")
             contention.check_threads(resolved)
             contention.check_machine(resolved)
         except BadParam as exc:
@@ -156,13 +159,13 @@ class Workload:
         if clock == "instructions" and (unfit := self.definition.counted.unfit):
             raise CaseRejected(f"{self.name} does not run under the instruction clock: {unfit}")
 
-    def _filled(self, given: Mapping[str, object], clock: Clock = "wall") -> dict[str, ParamValue]:
+    def _filled(self, values: Mapping[str, object], clock: Clock = "wall") -> dict[str, ParamValue]:
         params = self.params_on(clock)
-        for name in given:
+        for name in values:
             if name not in params:
                 raise UnknownParam(_unknown(f"parameter of {self.name}", name, params))
         try:
-            return {name: param.read(given.get(name, param.default)) for name, param in params.items()}
+            return {name: param.read(values.get(name, param.default)) for name, param in params.items()}
         except BadParam as exc:
             raise BadParam(f"{self.name}: {exc}") from exc
 
@@ -251,8 +254,8 @@ def _read(folder: Path, stamps: tuple[Stamp, ...]) -> Workload:
 def _stamps(folder: Path) -> tuple[Stamp, ...]:
     """Return name, size and time of change of each file: what tells one state of a folder from the next."""
     with os.scandir(folder) as files:
-        found = ((file.name, file.stat()) for file in files)
-        return tuple(sorted((name, status.st_size, status.st_mtime_ns) for name, status in found))
+        statuses = ((file.name, file.stat()) for file in files)
+        return tuple(sorted((name, status.st_size, status.st_mtime_ns) for name, status in statuses))
 
 
 def _unknown(what: str, name: str, valid: Mapping[str, object]) -> str:

@@ -29,11 +29,11 @@ def compile_programs(root: Path, workloads: Iterable[Workload] | None = None) ->
     """
     chosen = load_catalog().values() if workloads is None else workloads
     compiler = _compiler()
-    found = {}
+    programs = {}
     for workload in chosen:
         name, folder = workload.definition.program, PROGRAMS / workload.name
-        found[name] = _compiled(root, name, folder, compiler)
-    return found
+        programs[name] = _compiled(root, name, folder, compiler)
+    return programs
 
 
 @cache

@@ -100,8 +100,8 @@ def check_threads(params: Mapping[str, ParamValue]) -> None:
 
 def counted(objects: Sequence[Object]) -> tuple[Iteration, ...]:
     """Return iterations whose only value is how many operations there were. Raises OutputUnreadable."""
-    told = [{**item, "values": {OPERATIONS: item.get(OPERATIONS)}} for item in objects]
-    iterations = iterations_of(told)
+    counts = [{**item, "values": {OPERATIONS: item.get(OPERATIONS)}} for item in objects]
+    iterations = iterations_of(counts)
     for iteration in iterations:
         if iteration.values[OPERATIONS] < 1:
             raise OutputUnreadable(f"iteration {iteration.index} did nothing that could be replayed")

@@ -32,7 +32,7 @@ class Histogram:
 
 def parse_hist(text: str) -> list[Histogram]:
     """The histograms of one or several hist files in a row. Raises OutputUnreadable."""
-    found = []
+    histograms = []
     for part in text.split("# event histogram\n")[1:]:
         info = _INFO.search(part)
         totals = {name: int(number) for name, number in _TOTAL.findall(part)}
@@ -41,10 +41,10 @@ def parse_hist(text: str) -> list[Histogram]:
             "Hits", -1
         ):
             raise OutputUnreadable("a histogram of the kernel's is incomplete", text)
-        found.append(Histogram(info["filter"] or "", rows, totals.get("Dropped", 0)))
-    if text.strip() and not found:
+        histograms.append(Histogram(info["filter"] or "", rows, totals.get("Dropped", 0)))
+    if text.strip() and not histograms:
         raise OutputUnreadable("this is not a histogram of the kernel's", text)
-    return found
+    return histograms
 
 
 def read_stack(keys: str) -> list[str]:

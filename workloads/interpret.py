@@ -56,7 +56,9 @@ def read_run(
     iterations = _checked(definition, iterations_of(objects)) if purpose == "measured" else ()
     if clock == "instructions":
         # The mail's line speaks of seconds, and there were none.
-        return Readings(tuple(_counted(definition, one) for one in iterations), extras_of(objects) | extras)
+        return Readings(
+            tuple(_counted(definition, iteration) for iteration in iterations), extras_of(objects) | extras
+        )
     return Readings(iterations, extras_of(objects) | extras, _line(definition, iterations, objects))
 
 

@@ -71,10 +71,10 @@ class MachineNumbers:
 
     def lines(self) -> str:
         """Return them as the replay program reads them, and as a model's key is made of them."""
-        given = (
+        names = (
             field.name for field in fields(self) if field.name != "cpus_per_socket" or self.cpus_per_socket
         )
-        return "".join(f"{name}={getattr(self, name):.17g}\n" for name in given)
+        return "".join(f"{name}={getattr(self, name):.17g}\n" for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ def own_machine(numbers: Mapping[str, object], base: str = "one-socket") -> Mach
         names = ", ".join(sorted(field.name for field in fields(MachineNumbers)))
         raise MachineModelInvalid(f"a machine model has no such number; it has base, ghz, {names}")
     _check(numbers)
-    given: dict[str, Any] = dict(numbers)
-    ghz = float(given.pop("ghz", known.ghz))
-    model = replace(known, ghz=ghz, numbers=replace(known.numbers, **given))
+    changes: dict[str, Any] = dict(numbers)
+    ghz = float(changes.pop("ghz", known.ghz))
+    model = replace(known, ghz=ghz, numbers=replace(known.numbers, **changes))
     _check_caches(model.numbers)
     if model.key == known.key:
         return known

@@ -145,7 +145,7 @@ def _recorded(step: Step, recorder: Recorder, harness: bool, hz: str) -> Step:
         argv = (*perf, "--", *step.argv)
     if recorder.tracepoints:
         # Files that were already sent need not take the guest's memory any longer.
-        old = " ".join(one.data for one in RECORDERS.values() if one is not recorder)
+        old = " ".join(other.data for other in RECORDERS.values() if other is not recorder)
         files = (recorder.why, recorder.data, old)
         argv = ("sh", "-c", _OPTIONAL, recorder.kind, *files, *recorder.tracepoints, "--", *argv)
     send = (recorder.data, recorder.why) if recorder.tracepoints else (recorder.data,)
@@ -173,7 +173,7 @@ def read_passes(records: Sequence[Record], recorded: Set[Kind]) -> tuple[Pass, .
     recorded: the kinds whose recorder left data.
     """
     files = files_of(records)
-    kinds: dict[str, Recorder] = {one.kind: one for one in RECORDERS.values()}
+    kinds: dict[str, Recorder] = {known.kind: known for known in RECORDERS.values()}
     passes: dict[Kind, Pass] = {}
     for record in records:
         recorder = kinds.get(record.name.partition(RECORDER_MARK)[2])
@@ -195,13 +195,19 @@ def read_passes(records: Sequence[Record], recorded: Set[Kind]) -> tuple[Pass, .
 def counted_iterations(records: Sequence[Record]) -> int:
     """Timed iterations of the counted pass; 1 where the program keeps its own time. Raises OutputUnreadable."""
     steps = {record.name.partition(RECORDER_MARK)[0] for record in records if RECORDER_MARK in record.name}
-    counted = sum(bool(one.get("recorded")) for step in steps for one in json_lines(records, step))
+    counted = sum(
+        bool(iteration.get("recorded")) for step in steps for iteration in json_lines(records, step)
+    )
     return counted or 1
 
 
 def _overhead(objects: Sequence[Mapping[str, Any]]) -> float | None:
     """The median of the pairs' ratios; pairs are neighbours, so that what drifts is equal in both."""
-    timed = [(bool(one["recorded"]), float(one["values"]["elapsed"])) for one in objects if "recorded" in one]
+    timed = [
+        (bool(iteration["recorded"]), float(iteration["values"]["elapsed"]))
+        for iteration in objects
+        if "recorded" in iteration
+    ]
     ratios = []
     for (recorded, first), (_, second) in zip(timed[::2], timed[1::2], strict=False):
         on, off = (first, second) if recorded else (second, first)
@@ -211,4 +217,8 @@ def _overhead(objects: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def _windows(objects: Sequence[Mapping[str, Any]]) -> tuple[tuple[float, float], ...]:
-    return tuple((float(one["window"][0]), float(one["window"][1])) for one in objects if "window" in one)
+    return tuple(
+        (float(iteration["window"][0]), float(iteration["window"][1]))
+        for iteration in objects
+        if "window" in iteration
+    )

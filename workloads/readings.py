@@ -140,5 +140,5 @@ def extras_of(objects: Sequence[Object]) -> dict[str, Any]:
     extras: dict[str, Any] = {}
     for name in names:
         said = [item.get(name) for item in objects]
-        extras[name] = said[0] if all(one == said[0] for one in said) else said
+        extras[name] = said[0] if all(value == said[0] for value in said) else said
     return extras

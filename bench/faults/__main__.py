@@ -46,19 +46,19 @@ def main(  # noqa: PLR0913  an argument is an option
     path = campaign or Path(f"build/faults-{seed}.json")
     try:
         with alone(path) as right:
-            found = open_campaign(path, seed, lease, stages_of(only))
-            found.save()
-            for piece in [piece for piece in found.pieces if not piece.over]:
+            opened = open_campaign(path, seed, lease, stages_of(only))
+            opened.save()
+            for piece in [piece for piece in opened.pieces if not piece.over]:
                 _close(path, piece)
             options = ["--count", str(count), "--seconds", str(seconds), *(["--keep"] if keep else [])]
-            failed = _carry_on(path, lanes, options, right) if found.hit < count else 0
-            found = open_campaign(path, seed, lease, stages_of(only))
+            failed = _carry_on(path, lanes, options, right) if opened.hit < count else 0
+            opened = open_campaign(path, seed, lease, stages_of(only))
     except CampaignMismatch as exc:
         console.print(str(exc), style="red")
         sys.exit(2)
-    print_table(found, console)
-    console.print(f"{path}: {found.hit} of {count} faults landed; the same command goes on")
-    sys.exit(1 if wrong(found) else 3 if failed else 0)
+    print_table(opened, console)
+    console.print(f"{path}: {opened.hit} of {count} faults landed; the same command goes on")
+    sys.exit(1 if wrong(opened) else 3 if failed else 0)
 
 
 def _close(path: Path, piece: Piece) -> None:

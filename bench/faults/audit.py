@@ -104,17 +104,17 @@ def _claimed(kind: str, columns: tuple[str, ...], over: tuple[str, ...]) -> str:
 def entries(kind: str = "", row: int = 0) -> Iterator[Entry]:
     """Return the diary's entries in order; on request only of one kind or row."""
     where = ""
-    given: list[str | int] = []
+    params: list[str | int] = []
     if kind:
-        where, given = " WHERE kind = %s", [kind]
+        where, params = " WHERE kind = %s", [kind]
         if row:
-            where, given = where + " AND row = %s", [*given, row]
+            where, params = where + " AND row = %s", [*params, row]
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT at, kind, row, was, became, token, holder, attempt, note FROM diary.entry"
             + where
             + " ORDER BY id",
-            given,
+            params,
         )
-        for found in cursor.fetchall():
-            yield Entry(*found)
+        for record in cursor.fetchall():
+            yield Entry(*record)

@@ -66,17 +66,17 @@ class Lane:
         with changing(self.path) as campaign:
             if campaign.hit >= count:
                 return None
-            one = next(campaign.upcoming())
-            one.home = self.home
-            campaign.piece(self.home).hand.append(one.number)
-            return one
+            injected = next(campaign.upcoming())
+            injected.home = self.home
+            campaign.piece(self.home).hand.append(injected.number)
+            return injected
 
-    def record(self, one: Injected, released: int) -> None:
+    def record(self, injection: Injected, released: int) -> None:
         """Write down the result, and how many targets were released since the last fault."""
         with changing(self.path) as campaign:
-            campaign.injected.append(one)
+            campaign.injected.append(injection)
             piece = campaign.piece(self.home)
-            piece.hand.remove(one.number)
+            piece.hand.remove(injection.number)
             piece.quarantined += released
 
 
@@ -122,29 +122,29 @@ def _go_on(lane: Lane, plan: Plan) -> None:
 def _filled(lane: Lane, hand: Hand, count: int) -> bool:
     """Draw until the hand is full; False once so many have landed. What this machine cannot have is recorded at once."""
     while len(hand.held) < SIZE:
-        one = lane.take(count)
-        if one is None:
+        injected = lane.take(count)
+        if injected is None:
             return False
-        one.unable = lane.lab.unable.get(KINDS[one.fault].needs, "")
-        if one.unable:
-            _record(lane, one)
+        injected.unable = lane.lab.unable.get(KINDS[injected.fault].needs, "")
+        if injected.unable:
+            _record(lane, injected)
         else:
-            hand.held.append(one)
+            hand.held.append(injected)
     return True
 
 
-def _record(lane: Lane, one: Injected) -> None:
-    lane.record(one, patiently(_release_quarantined))
-    lane.say(_line(one))
+def _record(lane: Lane, injection: Injected) -> None:
+    lane.record(injection, patiently(_release_quarantined))
+    lane.say(_line(injection))
 
 
-def _line(one: Injected) -> str:
-    took = "" if one.takeover_s is None else f", taken over in {one.takeover_s:.1f} s"
-    ended = ", ".join(f"{count} {state}" for state, count in one.ended.items())
-    how = "hit" if one.hit else "unable" if one.unable else "missed"
+def _line(injection: Injected) -> str:
+    took = "" if injection.takeover_s is None else f", taken over in {injection.takeover_s:.1f} s"
+    ended = ", ".join(f"{count} {state}" for state, count in injection.ended.items())
+    how = "hit" if injection.hit else "unable" if injection.unable else "missed"
     return (
-        f"{one.number:4} {one.fault:24} {one.stage:10} {how:6}"
-        f" after {one.waited_s:5.1f} s, whole {one.whole_s:5.1f} s, held {one.held}{f' ({ended})' if ended else ''}{took}{' TOO LATE' if one.late else ''}{one.broken and f' BROKEN: {one.broken}'}"
+        f"{injection.number:4} {injection.fault:24} {injection.stage:10} {how:6}"
+        f" after {injection.waited_s:5.1f} s, whole {injection.whole_s:5.1f} s, held {injection.held}{f' ({ended})' if ended else ''}{took}{' TOO LATE' if injection.late else ''}{injection.broken and f' BROKEN: {injection.broken}'}"
     )
 
 
@@ -165,36 +165,36 @@ def _inject_one(hand: Hand) -> Injected:
     return chosen[0]
 
 
-def _inject_alone(hand: Hand, one: Injected) -> None:
+def _inject_alone(hand: Hand, injection: Injected) -> None:
     """Prepare a fault and inject it, with nothing else meanwhile."""
     begun = time.monotonic()
-    with PREPARATIONS[one.fault](hand.lab) as prepared:
+    with PREPARATIONS[injection.fault](hand.lab) as prepared:
         prepared_s = time.monotonic() - begun
-        _, moment = hand.first([one])
-        one.waited_s += prepared_s
-        _inject(hand, one, moment, prepared)
+        _, moment = hand.first([injection])
+        injection.waited_s += prepared_s
+        _inject(hand, injection, moment, prepared)
 
 
-def _inject(hand: Hand, one: Injected, moment: Moment | None, prepared: object) -> None:
-    one.waited_s = round(one.waited_s, 1)
+def _inject(hand: Hand, injection: Injected, moment: Moment | None, prepared: object) -> None:
+    injection.waited_s = round(injection.waited_s, 1)
     if moment is None:
         return
     lab = hand.lab
-    blow = Blow(lab, moment, hand.draw(one), prepared=prepared)
+    blow = Blow(lab, moment, hand.draw(injection), prepared=prepared)
     since = patiently(_now)
     started = time.monotonic()
     held: dict[tuple[str, int], str] = {}
-    with STRIKES[one.fault](blow):
+    with STRIKES[injection.fault](blow):
         if blow.victims:
             held = patiently(lambda: holders_of(blow.victims))
-        one.held = len(held)
-    one.hit, one.broken = blow.landed, blow.broken
-    _follow(lab, one, held, since)
+        injection.held = len(held)
+    injection.hit, injection.broken = blow.landed, blow.broken
+    _follow(lab, injection, held, since)
     _wait_until_whole(lab)
-    one.whole_s = round(time.monotonic() - started, 1)
+    injection.whole_s = round(time.monotonic() - started, 1)
 
 
-def _follow(lab: Lab, one: Injected, held: dict[tuple[str, int], str], since: float) -> None:
+def _follow(lab: Lab, injection: Injected, held: dict[tuple[str, int], str], since: float) -> None:
     """Wait until nobody holds what the victims held, and say when that was and how."""
     end = time.monotonic() + SETTLE_S
     open_claims = dict(held)
@@ -203,12 +203,12 @@ def _follow(lab: Lab, one: Injected, held: dict[tuple[str, int], str], since: fl
             freed = patiently(lambda kind=kind, row=row, token=token: _freed(kind, row, token))  # type: ignore[misc]
             if freed is not None:
                 at, became = freed
-                one.ended[became] = one.ended.get(became, 0) + 1
+                injection.ended[became] = injection.ended.get(became, 0) + 1
                 if became == "queued":
-                    one.takeover_s = max(one.takeover_s or 0.0, round(at - since, 2))
+                    injection.takeover_s = max(injection.takeover_s or 0.0, round(at - since, 2))
                 del open_claims[kind, row]
         time.sleep(0.05)
-    one.late = bool(open_claims) or (one.takeover_s or 0.0) > 2 * lab.wishes.lease_s
+    injection.late = bool(open_claims) or (injection.takeover_s or 0.0) > 2 * lab.wishes.lease_s
 
 
 def _freed(kind: str, row: int, token: str) -> tuple[float, str] | None:
@@ -230,16 +230,16 @@ def _wait_until_whole(lab: Lab) -> None:
     end = time.monotonic() + SETTLE_S
     while time.monotonic() < end:
         states = Supervisor(ServicePlace(lab.home)).states()
-        if all(one.state == "RUNNING" for one in states):
+        if all(program.state == "RUNNING" for program in states):
             break
         time.sleep(0.1)
-    heard = None
+    baseline = None
     while time.monotonic() < end:
         with suppress(RedisError):
             now = _messages()
-            if heard is not None and now > heard:
+            if baseline is not None and now > baseline:
                 return
-            heard = now if heard is None else heard
+            baseline = now if baseline is None else baseline
         time.sleep(0.2)
 
 
@@ -266,20 +266,20 @@ def _look_over(lane: Lane) -> None:
     while patiently(_open) and time.monotonic() < end:
         released += patiently(_release_quarantined)
         time.sleep(0.5)
-    found = patiently(lambda: breaches(lane.lab.home))
+    broken = patiently(lambda: breaches(lane.lab.home))
     left = patiently(lambda: leftovers(lane.lab))
     experiments, runs, samples = patiently(_counts)
     with changing(lane.path) as campaign:
         piece = campaign.piece(lane.home)
         piece.quarantined += released
-        piece.breaches, piece.left = found, left
+        piece.breaches, piece.left = broken, left
         piece.experiments, piece.runs, piece.samples = experiments, runs, samples
-    wrong = [breach for breach in found if breach.kind != "failed"]
+    wrong = [breach for breach in broken if breach.kind != "failed"]
     lane.say(
         f"     checked: {experiments}, {runs} runs, {samples} samples; "
         f"{len(wrong)} breaches, {len(left)} left behind"
     )
-    for text in chain((f"{breach.kind}: {breach.what}" for breach in found), left):
+    for text in chain((f"{breach.kind}: {breach.what}" for breach in broken), left):
         lane.say(f"     {text}")
 
 

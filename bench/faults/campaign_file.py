@@ -92,7 +92,7 @@ class Campaign:
     @property
     def hit(self) -> int:
         """Return how many faults landed."""
-        return sum(one.hit for one in self.injected)
+        return sum(injection.hit for injection in self.injected)
 
     @property
     def breaches(self) -> list[Breach]:
@@ -106,7 +106,9 @@ class Campaign:
 
     def upcoming(self) -> Iterator[Injected]:
         """Yield everything that the seed draws, but what was injected or is in a lane's hand."""
-        known = {one.number for one in self.injected}.union(*(piece.hand for piece in self.pieces))
+        known = {injection.number for injection in self.injected}.union(
+            *(piece.hand for piece in self.pieces)
+        )
         for number, (name, stage) in enumerate(drawn(self.seed, self.kinds), 1):
             if number not in known:
                 yield Injected(number, name, stage)
@@ -123,7 +125,7 @@ class Campaign:
         """Drop a piece whose lab is gone unchecked; returns how many faults are to be injected again."""
         piece = self.piece(home)
         self.pieces.remove(piece)
-        kept = [one for one in self.injected if not _is_of(one, piece)]
+        kept = [injection for injection in self.injected if not _is_of(injection, piece)]
         forgotten = len(self.injected) - len(kept)
         self.injected = kept
         return forgotten
@@ -139,9 +141,11 @@ class Campaign:
             "hit": self.hit,
             **{kind: kinds[kind] for kind in ("lost", "doubled", "illegal", "open", "failed")},
             "left": len(self.left),
-            "broken": sum(bool(one.broken) for one in self.injected),
-            "late": sum(one.late for one in self.injected),
-            "worst_takeover_s": max((one.takeover_s or 0.0 for one in self.injected), default=0.0),
+            "broken": sum(bool(injection.broken) for injection in self.injected),
+            "late": sum(injection.late for injection in self.injected),
+            "worst_takeover_s": max(
+                (injection.takeover_s or 0.0 for injection in self.injected), default=0.0
+            ),
             "pieces": len(self.pieces),
             "lanes": max((piece.lane for piece in self.pieces), default=1),
             "experiments": dict(states),
@@ -153,7 +157,7 @@ class Campaign:
     def save(self) -> None:
         """Replace the file at once."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.injected.sort(key=lambda one: one.number)
+        self.injected.sort(key=lambda injected: injected.number)
         content = asdict(self) | {"sums": self.sums()}
         del content["path"]
         draft = self.path.with_name(f".{self.path.name}.new")
@@ -164,9 +168,9 @@ class Campaign:
         draft.replace(self.path)
 
 
-def _is_of(one: Injected, piece: Piece) -> bool:
+def _is_of(injection: Injected, piece: Piece) -> bool:
     """Return whether a fault was injected in a piece; before there were lanes, pieces followed each other."""
-    return one.home == piece.home if one.home else one.number >= piece.first
+    return injection.home == piece.home if injection.home else injection.number >= piece.first
 
 
 def drawn(seed: int, kinds: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
@@ -194,8 +198,8 @@ def _read(path: Path) -> Campaign:
     try:
         content = json.loads(path.read_text())
         del content["sums"]
-        content["injected"] = [Injected(**one) for one in content["injected"]]
-        content["pieces"] = [_piece(one) for one in content["pieces"]]
+        content["injected"] = [Injected(**injection) for injection in content["injected"]]
+        content["pieces"] = [_piece(piece) for piece in content["pieces"]]
         return Campaign(path, **content)
     except (ValueError, KeyError, TypeError) as exc:
         raise CampaignMismatch(f"{path} is no campaign's file ({exc}): name another by --campaign") from exc
@@ -237,4 +241,4 @@ def _check(campaign: Campaign, seed: int, lease_s: float, kinds: Mapping[str, li
 def _piece(content: dict[str, Any]) -> Piece:
     # Where a lane drew one at a time.
     content.pop("at", None)
-    return Piece(**content | {"breaches": [Breach(**one) for one in content["breaches"]]})
+    return Piece(**content | {"breaches": [Breach(**breach) for breach in content["breaches"]]})

@@ -15,8 +15,8 @@ def main(path: Path, home: str) -> None:
     """Do so for the piece of a campaign's file whose lab is there."""
     with changing(path) as campaign:
         piece = campaign.piece(home)
-    wishes = Wishes(Path(home), campaign.seed, lease_s=campaign.lease_s, machine=False)
-    with left_behind(wishes, piece.port) as lab:
+    setup = Wishes(Path(home), campaign.seed, lease_s=campaign.lease_s, machine=False)
+    with left_behind(setup, piece.port) as lab:
         # Django is set up by now, with the lab's environment.
         from bench.faults.campaign import Lane, close_piece
 

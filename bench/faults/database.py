@@ -106,15 +106,15 @@ class Standby:
 @contextmanager
 def standby(lab: Lab) -> Iterator[Standby]:
     """A standby that follows for the block; without a failover the primary waits for nobody afterwards."""
-    found = Standby(ServicePlace(lab.home))
+    follower = Standby(ServicePlace(lab.home))
     try:
-        found.make()
-        yield found
+        follower.make()
+        yield follower
     finally:
-        if found.cluster.exists():
-            patiently(lambda: _ask(found.place, "ALTER SYSTEM RESET synchronous_standby_names"))
-            patiently(lambda: _ask(found.place, "SELECT pg_reload_conf()"))
-        found.remove()
+        if follower.cluster.exists():
+            patiently(lambda: _ask(follower.place, "ALTER SYSTEM RESET synchronous_standby_names"))
+            patiently(lambda: _ask(follower.place, "SELECT pg_reload_conf()"))
+        follower.remove()
 
 
 @contextmanager

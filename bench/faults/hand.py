@@ -50,47 +50,47 @@ class Hand:
 
     def ready(self) -> list[Injected]:
         """Return those that need no preparation."""
-        return [one for one in self.held if one.fault not in PREPARATIONS]
+        return [claim for claim in self.held if claim.fault not in PREPARATIONS]
 
-    def draw(self, one: Injected) -> random.Random:
+    def draw(self, injection: Injected) -> random.Random:
         """Return what a fault draws from: the same wherever and whenever it is injected."""
-        return random.Random(f"{self.lab.wishes.seed} {one.number}")
+        return random.Random(f"{self.lab.wishes.seed} {injection.number}")
 
     def first(self, ones: list[Injected]) -> tuple[Injected, Moment | None]:
         """Return the first of these whose stage comes, with that moment; one that has waited for too long has none."""
         fed, last = 0.0, time.monotonic()
         while True:
             now = time.monotonic()
-            for one in ones:
-                one.waited_s = round(one.waited_s + now - last, 2)
+            for injection in ones:
+                injection.waited_s = round(injection.waited_s + now - last, 2)
             last = now
             if now > fed + FEED_S:
                 patiently(lambda: self._feed(ones))
                 fed = now
             scene = patiently(look)
-            for one in ones:
-                if (moment := self._moment(one, scene)) is not None:
-                    return one, moment
-            for one in ones:
-                if one.waited_s > PATIENCE_S:
-                    return one, None
+            for injection in ones:
+                if (moment := self._moment(injection, scene)) is not None:
+                    return injection, moment
+            for injection in ones:
+                if injection.waited_s > PATIENCE_S:
+                    return injection, None
             time.sleep(_POLL_S)
 
     def _feed(self, ones: list[Injected]) -> None:
         self.loads.fakes.keep_going(OPEN)
-        if self.loads.guests and any(_of_guests(one) for one in ones):
+        if self.loads.guests and any(_of_guests(injection) for injection in ones):
             self.loads.guests.keep_going()
 
-    def _moment(self, one: Injected, scene: Scene) -> Moment | None:
-        stage: Stage = one.stage  # type: ignore[assignment]
+    def _moment(self, injection: Injected, scene: Scene) -> Moment | None:
+        stage: Stage = injection.stage  # type: ignore[assignment]
         guests = self.loads.guests
-        if _of_guests(one) and guests is not None:
+        if _of_guests(injection) and guests is not None:
             return patiently(lambda: guests.moment(stage, scene))
         far = self.lab.far
         # What is done to the far host waits for a boot there.
-        host = far.wire.name if far and KINDS[one.fault].where == "far" else os.uname().nodename
-        return moment_of(Aim(stage, host, self.lab.wishes.boot_s), scene, self.draw(one))
+        host = far.wire.name if far and KINDS[injection.fault].where == "far" else os.uname().nodename
+        return moment_of(Aim(stage, host, self.lab.wishes.boot_s), scene, self.draw(injection))
 
 
-def _of_guests(one: Injected) -> bool:
-    return KINDS[one.fault].where == "guests"
+def _of_guests(injection: Injected) -> bool:
+    return KINDS[injection.fault].where == "guests"

@@ -100,10 +100,10 @@ def older_worker(lab: Lab) -> Iterator[OlderWorker]:
     command = [sys.executable, "-m", "workers.labctl", "work", "--target", lab.targets[0]]
     with (lab.home / "older.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=code, env=environment, stdout=log, stderr=log)
-    found = OlderWorker(process)
+    worker = OlderWorker(process)
     try:
-        _within(_START_S, lambda: Worker.objects.filter(name__startswith=found.name).exists())
-        yield found
+        _within(_START_S, lambda: Worker.objects.filter(name__startswith=worker.name).exists())
+        yield worker
     finally:
         process.terminate()
         try:

@@ -43,10 +43,10 @@ def _moves() -> Iterator[Breach]:
         "experiment": dict(MOVES[ExperimentState]),
     }
     for kind, table in tables.items():
-        told: dict[int, list[Entry]] = defaultdict(list)
+        histories: dict[int, list[Entry]] = defaultdict(list)
         for entry in entries(kind):
-            told[entry.row].append(entry)
-        for row, history in told.items():
+            histories[entry.row].append(entry)
+        for row, history in histories.items():
             yield from told_by_history(kind, row, history, table)
 
 
@@ -74,17 +74,17 @@ def told_by_history(
 def _samples() -> Iterator[Breach]:
     """A run that is done has each of its metrics for each of its iterations."""
     done = Run.objects.filter(state=RunState.DONE, purpose="measured").select_related("experiment")
-    found: dict[int, dict[str, tuple[int, int, int]]] = defaultdict(dict)
+    samples: dict[int, dict[str, tuple[int, int, int]]] = defaultdict(dict)
     rows = Sample.objects.values("run", "metric").annotate(
         n=Count("pk"), low=Min("iteration"), high=Max("iteration")
     )
     for row in rows:
-        found[row["run"]][row["metric"]] = (row["n"], row["low"], row["high"])
+        samples[row["run"]][row["metric"]] = (row["n"], row["low"], row["high"])
     for run in done:
         wanted = run.experiment.iterations + run.experiment.warmup
-        if not found[run.pk]:
+        if not samples[run.pk]:
             yield Breach("lost", f"run {run.pk} is done and has no samples")
-        for metric, (count, low, high) in found[run.pk].items():
+        for metric, (count, low, high) in samples[run.pk].items():
             if (count, low, high) != (wanted, 0, wanted - 1):
                 kind: BreachKind = "lost" if count < wanted else "doubled"
                 yield Breach(kind, f"run {run.pk} has {count} samples of {metric}, not {wanted}")

@@ -150,14 +150,14 @@ class Lab:
 
 
 @contextmanager
-def running(wishes: Wishes, port: int) -> Iterator[Lab]:
+def running(setup: Wishes, port: int) -> Iterator[Lab]:
     """The lab for a block. Sets this process's environment: set Django up inside."""
     with ExitStack() as stack:
-        lab = Lab(wishes, port)
-        _adopt(wishes)
+        lab = Lab(setup, port)
+        _adopt(setup)
         # The far host's target is its own.
-        os.environ["KPERFLAB_TARGETS"] = ",".join([*lab.targets, *([GUEST] if wishes.kernel else [])])
-        wire = _machine(wishes, stack) if wishes.machine else None
+        os.environ["KPERFLAB_TARGETS"] = ",".join([*lab.targets, *([GUEST] if setup.kernel else [])])
+        wire = _machine(setup, stack) if setup.machine else None
         stack.callback(lab.store.stop)
         lab.store.start(wire.server if wire else "127.0.0.1")
         os.environ |= lab.store.variables
@@ -174,16 +174,16 @@ def running(wishes: Wishes, port: int) -> Iterator[Lab]:
 
 
 @contextmanager
-def left_behind(wishes: Wishes, port: int) -> Iterator[Lab]:
+def left_behind(setup: Wishes, port: int) -> Iterator[Lab]:
     """The lab of a piece that was cut short, brought up once more without its second host, and removed at the end.
 
     Sets this process's environment, as `running` does.
     """
-    lab = Lab(wishes, port)
-    _adopt(wishes)
+    lab = Lab(setup, port)
+    _adopt(setup)
     os.environ |= lab.store.variables
     lab.environment |= os.environ
-    for pid, command in processes(ServicePlace(wishes.home)).items():
+    for pid, command in processes(ServicePlace(setup.home)).items():
         if FAR in command:  # nobody starts it again
             kill(pid)
     try:
@@ -194,31 +194,31 @@ def left_behind(wishes: Wishes, port: int) -> Iterator[Lab]:
     finally:
         take_down(lab)
         lab.store.stop()
-        remove(wishes.home)
+        remove(setup.home)
 
 
 def fresh_places(count: int) -> list[tuple[Path, int]]:
     """Make so many state roots whose labs can be up side by side; returns each with a port for its pages."""
-    found: dict[str, Path] = {}
-    while len(found) < count:
+    places: dict[str, Path] = {}
+    while len(places) < count:
         home = Path(tempfile.mkdtemp(prefix="kperflab-faults-", dir="/var/tmp"))
         server = server_of(wire_of(home)[1])
-        if server in found or address_in_use(server):
+        if server in places or address_in_use(server):
             home.rmdir()
             continue
         # PostgreSQL's user passes through.
         home.chmod(0o755)
-        found[server] = home
-    return list(zip(found.values(), _free_ports(count), strict=True))
+        places[server] = home
+    return list(zip(places.values(), _free_ports(count), strict=True))
 
 
 def _free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         # All at once, or two may be the same.
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in sockets]
 
 
 def remove(home: Path) -> None:
@@ -246,10 +246,10 @@ def bring_up(lab: Lab) -> None:
             return
 
 
-def _adopt(wishes: Wishes) -> None:
+def _adopt(setup: Wishes) -> None:
     os.environ |= {
-        "KPERFLAB_HOME": str(wishes.home),
-        "KPERFLAB_LEASE_S": f"{wishes.lease_s:g}",
+        "KPERFLAB_HOME": str(setup.home),
+        "KPERFLAB_LEASE_S": f"{setup.lease_s:g}",
         "KPERFLAB_DISK_GIB": "1",
         "KPERFLAB_LOCAL_PATHS": "1",
     }
@@ -265,12 +265,12 @@ def wire_of(home: Path) -> tuple[str, int]:
     return f"kplfar{number % 10000}", number % 250
 
 
-def _machine(wishes: Wishes, stack: ExitStack) -> Wire:
-    images = _images(wishes.home)
+def _machine(setup: Wishes, stack: ExitStack) -> Wire:
+    images = _images(setup.home)
     stack.callback(images.rmdir)
-    stack.enter_context(small_disk(images / "home", wishes.home, 12 << 10))
-    stack.enter_context(small_disk(images / "service", wishes.home / "service", 4 << 10))
-    wire = stack.enter_context(wired(*wire_of(wishes.home)))
+    stack.enter_context(small_disk(images / "home", setup.home, 12 << 10))
+    stack.enter_context(small_disk(images / "service", setup.home / "service", 4 << 10))
+    wire = stack.enter_context(wired(*wire_of(setup.home)))
     os.environ |= {
         "KPERFLAB_LISTEN": wire.server,
         "KPERFLAB_POSTGRES_PORT": "55432",

@@ -26,39 +26,39 @@ def main() -> None:
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--keep", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     # Both end the piece in good order.
     signal.signal(signal.SIGTERM, _interrupt)
-    with changing(given.path) as campaign:
-        piece = campaign.piece(str(given.home))
+    with changing(arguments.path) as campaign:
+        piece = campaign.piece(str(arguments.home))
     kernel = real_kernel(state_root())
     unable = unable_here(kernel)
-    wishes = Wishes(
-        given.home,
+    setup = Wishes(
+        arguments.home,
         campaign.seed,
         lease_s=campaign.lease_s,
         machine="machine" not in unable,
         kernel=None if "guests" in unable else kernel,
     )
-    with running(wishes, piece.port) as lab:
+    with running(setup, piece.port) as lab:
         # Django is set up by now, with the lab's environment.
         from bench.faults.campaign import Lane, Plan, carry_out
 
         lab.unable |= unable
-        lane = Lane(lab, given.path, lambda line: print(f"{piece.lane}: {line}", flush=True))
+        lane = Lane(lab, arguments.path, lambda line: print(f"{piece.lane}: {line}", flush=True))
         try:
-            carry_out(lane, Plan(given.count, seconds=given.seconds))
+            carry_out(lane, Plan(arguments.count, seconds=arguments.seconds))
         finally:
-            if given.keep:
-                logs = given.home / "service" / "logs"
-                shutil.copytree(logs, given.home.with_name(f"{given.home.name}-logs"))
-    shutil.rmtree(given.home, ignore_errors=True)
+            if arguments.keep:
+                logs = arguments.home / "service" / "logs"
+                shutil.copytree(logs, arguments.home.with_name(f"{arguments.home.name}-logs"))
+    shutil.rmtree(arguments.home, ignore_errors=True)
 
 
 def unable_here(kernel: Path | None) -> dict[str, str]:
     """Return what faults need and this machine does not have, with the reason."""
-    found = {"machine": is_able(), "guests": guests_unable(kernel, state_root())}
-    return {need: reason for need, reason in found.items() if reason}
+    reasons = {"machine": is_able(), "guests": guests_unable(kernel, state_root())}
+    return {need: reason for need, reason in reasons.items() if reason}
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -25,10 +25,10 @@ def leftovers(lab: Lab) -> list[str]:
     """A line for each thing that is left, once what is ending has had time to end."""
     end = time.monotonic() + GRACE_S
     while (
-        found := [*_strays(lab), *_mounts(lab), *_guests(lab), *locks(lab.home)]
+        remnants := [*_strays(lab), *_mounts(lab), *_guests(lab), *locks(lab.home)]
     ) and time.monotonic() < end:
         time.sleep(0.5)
-    return [*found, *_scratch(lab), *_drafts(lab)]
+    return [*remnants, *_scratch(lab), *_drafts(lab)]
 
 
 def _strays(lab: Lab) -> Iterator[str]:
@@ -111,5 +111,5 @@ def locks(home: Path, held: Path = Path("/proc/locks")) -> Iterator[str]:
 
 def _identity(path: Path) -> str:
     """Return device and inode as /proc/locks writes them: two labs' disks have the same inodes."""
-    found = path.stat()
-    return f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    status = path.stat()
+    return f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"

@@ -63,8 +63,8 @@ def filled(folder: Path) -> Iterator[None]:
 
 def free_bytes(folder: Path) -> int:
     """Return how much of a folder's disk is free."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ def server_of(number: int) -> str:
 
 def address_in_use(address: str) -> bool:
     """Return whether an interface of this host has an address."""
-    with socket.socket() as one:
+    with socket.socket() as probe:
         try:
-            one.bind((address, 0))
+            probe.bind((address, 0))
         except OSError:
             return False
     return True
@@ -169,12 +169,12 @@ def descendants(pid: int) -> dict[int, str]:
             text = (path / "stat").read_text()
             name, _, rest = text.partition("(")[2].rpartition(")")
             parents[int(path.name)], names[int(path.name)] = int(rest.split()[1]), name
-    found: dict[int, str] = {}
+    family: dict[int, str] = {}
     new = {pid}
     while new:
         new = {child for child, parent in parents.items() if parent in new}
-        found |= {child: names[child] for child in new}
-    return found
+        family |= {child: names[child] for child in new}
+    return family
 
 
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> bool:

@@ -35,12 +35,12 @@ class Scene:
     @property
     def builds(self) -> tuple[Held, ...]:
         """Claimed builds."""
-        return tuple(one for one in self.held if one.kind == "build")
+        return tuple(claim for claim in self.held if claim.kind == "build")
 
     @property
     def runs(self) -> tuple[Held, ...]:
         """Claimed runs."""
-        return tuple(one for one in self.held if one.kind == "run")
+        return tuple(claim for claim in self.held if claim.kind == "run")
 
 
 _HELD = """
@@ -99,17 +99,19 @@ class Aim:
 
 def moment_of(aim: Aim, scene: Scene, draw: random.Random) -> Moment | None:
     """Return the moment that is aimed at if it is now. "recording" and "settling" are too short to be seen and are aimed at."""
-    found = _in(aim.stage, _of(scene, aim.host), aim.boot_s)
-    if found is None:
+    match = _in(aim.stage, _of(scene, aim.host), aim.boot_s)
+    if match is None:
         return None
     if aim.stage in {"recording", "settling"}:
         time.sleep(draw.uniform(0.0, 0.25))
-    return Moment(aim.stage, found if isinstance(found, Held) else None)
+    return Moment(aim.stage, match if isinstance(match, Held) else None)
 
 
 def _of(scene: Scene, host: str) -> Scene:
     """With those boots alone that a host carries out."""
-    ours = tuple(one for one in scene.held if one.kind == "build" or one.holder.startswith(f"{host}:"))
+    ours = tuple(
+        claim for claim in scene.held if claim.kind == "build" or claim.holder.startswith(f"{host}:")
+    )
     return replace(scene, held=ours)
 
 

@@ -14,17 +14,23 @@ def wrong(campaign: Campaign) -> list[str]:
     lines = [f"{breach.kind}: {breach.what}" for breach in campaign.breaches if breach.kind != "failed"]
     lines += [f"left: {line}" for line in campaign.left]
     lines += [
-        f"late: fault {one.number}, {one.fault} while {one.stage}" for one in campaign.injected if one.late
+        f"late: fault {injection.number}, {injection.fault} while {injection.stage}"
+        for injection in campaign.injected
+        if injection.late
     ]
-    lines += [f"fault {one.number}, {one.fault}: {one.broken}" for one in campaign.injected if one.broken]
+    lines += [
+        f"fault {injection.number}, {injection.fault}: {injection.broken}"
+        for injection in campaign.injected
+        if injection.broken
+    ]
     return lines
 
 
 def print_table(campaign: Campaign, console: Console) -> None:
     """Print faults × outcomes over all pieces, and the sums."""
     rows: dict[str, list[Injected]] = defaultdict(list)
-    for one in campaign.injected:
-        rows[one.fault].append(one)
+    for injection in campaign.injected:
+        rows[injection.fault].append(injection)
     shown = Table(
         "fault", "drawn", "hit", "by stage", "claims held", "what became of them", "takeover, s", "late"
     )
@@ -48,19 +54,19 @@ def print_table(campaign: Campaign, console: Console) -> None:
 
 
 def _cells(ones: list[Injected]) -> list[str]:
-    stages = Counter(one.stage for one in ones if one.hit)
+    stages = Counter(injection.stage for injection in ones if injection.hit)
     ended: Counter[str] = Counter()
-    for one in ones:
-        ended.update(one.ended)
-    took = [one.takeover_s for one in ones if one.takeover_s is not None]
+    for injection in ones:
+        ended.update(injection.ended)
+    took = [injection.takeover_s for injection in ones if injection.takeover_s is not None]
     return [
         str(len(ones)),
-        str(sum(one.hit for one in ones)),
+        str(sum(injection.hit for injection in ones)),
         _listed(stages),
-        str(sum(one.held for one in ones)),
+        str(sum(injection.held for injection in ones)),
         _listed(ended),
         f"{max(took):.1f}" if took else "",
-        str(sum(one.late for one in ones)),
+        str(sum(injection.late for injection in ones)),
     ]
 
 
@@ -70,8 +76,8 @@ def _listed(numbers: Counter[str]) -> str:
 
 def _unable(campaign: Campaign) -> dict[str, set[str]]:
     """Return the faults that were drawn where the machine cannot have them, by the reason."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for one in campaign.injected:
-        if one.unable:
-            found[one.unable].add(one.fault)
-    return found
+    faults: dict[str, set[str]] = defaultdict(set)
+    for injection in campaign.injected:
+        if injection.unable:
+            faults[injection.unable].add(injection.fault)
+    return faults

@@ -39,8 +39,8 @@ def day(
 ) -> None:
     """Replay a day; ends with 1 where anything was lost, doubled or illegal."""
 
-    (found,) = _replay([Wish(targets, hours, speed, load, seed)], keep)
-    sys.exit(1 if found.wrong else 0)
+    (replayed,) = _replay([Wish(targets, hours, speed, load, seed)], keep)
+    sys.exit(1 if replayed.wrong else 0)
 
 
 @cli.command()
@@ -65,7 +65,7 @@ def growth(
     sys.exit(1 if any(one.wrong for one in days) else 0)
 
 
-def _replay(wishes: list[Wish], keep: bool) -> list[Day]:
+def _replay(scenarios: list[Wish], keep: bool) -> list[Day]:
     from bench.fleet.carry import carry_out
 
     home = Path(tempfile.mkdtemp(prefix="kperflab-fleet-", dir="/var/tmp"))
@@ -74,7 +74,7 @@ def _replay(wishes: list[Wish], keep: bool) -> list[Day]:
     _RESULTS.mkdir(parents=True, exist_ok=True)
     days = []
     try:
-        for one in carry_out(wishes, home, _free_port()):
+        for one in carry_out(scenarios, home, _free_port()):
             print_day(one)
             print(flush=True)
             days.append(one)
@@ -90,9 +90,9 @@ def _replay(wishes: list[Wish], keep: bool) -> list[Day]:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -20,40 +20,44 @@ IDLE_S = 15.0
 DRAIN_S = 120.0
 
 
-def carry_out(wishes: Sequence[Wish], home: Path, port: int) -> Iterator[Day]:
+def carry_out(scenarios: Sequence[Wish], home: Path, port: int) -> Iterator[Day]:
     """Replay one after the other on one service, whose fleet grows; yield what was measured of each."""
     with simulated(home, port) as fleet:
         keep_diary()
-        for wish in wishes:
-            grow(fleet, wish.targets)
-            yield _play(fleet, wish)
+        for scenario in scenarios:
+            grow(fleet, scenario.targets)
+            yield _play(fleet, scenario)
 
 
-def _play(fleet: Fleet, wish: Wish) -> Day:
-    trees = trees_for(wish.targets, wish.load, wish.seed)
-    begin_s = 0.0 if wish.hours * HOUR_S >= DAY_S else BEGIN_S
-    seconds = wish.hours * HOUR_S
-    day = submissions(trees, wish.seed, begin_s, seconds)
+def _play(fleet: Fleet, scenario: Wish) -> Day:
+    trees = trees_for(scenario.targets, scenario.load, scenario.seed)
+    begin_s = 0.0 if scenario.hours * HOUR_S >= DAY_S else BEGIN_S
+    seconds = scenario.hours * HOUR_S
+    day = submissions(trees, scenario.seed, begin_s, seconds)
     prepare(fleet, day)
-    results = start_farms(fleet, wish.speed, wish.seed)
+    results = start_farms(fleet, scenario.speed, scenario.seed)
     idle = _idle(fleet)
     since, before = marks(fleet), look(fleet, reset=True)
     began = time.monotonic()
-    replay = Replay(fleet, wish.speed)
+    replay = Replay(fleet, scenario.speed)
     replay.play(day, begin_s, seconds)
     took = time.monotonic() - began
-    found = Day(wish, round(trees, 1), round(took, 1), idle, look(fleet).minus(before), waits(fleet, since))
-    found.slowest, found.longest = slowest(fleet), slowest(fleet, "max_exec_time", 3)
-    found.answers = {str(code): count for code, count in replay.answers.items()}
-    found.refused, found.late_s = dict(replay.problems), replay.late_s
-    found.submit_s = sorted(replay.asked_s)
-    found.busy_s = busy_seconds(fleet, since)
-    found.left_open = _empty()
+    measured = Day(
+        scenario, round(trees, 1), round(took, 1), idle, look(fleet).minus(before), waits(fleet, since)
+    )
+    measured.slowest, measured.longest = slowest(fleet), slowest(fleet, "max_exec_time", 3)
+    measured.answers = {str(code): count for code, count in replay.answers.items()}
+    measured.refused, measured.late_s = dict(replay.problems), replay.late_s
+    measured.submit_s = sorted(replay.asked_s)
+    measured.busy_s = busy_seconds(fleet, since)
+    measured.left_open = _empty()
     fleet.end_farms()
-    found.tallies = [json.loads(path.read_text()) for path in results]
-    found.takeovers = takeovers(fleet, [token for tally in found.tallies for token in tally.pop("died")])
-    found.breaches = _breaches()
-    return found
+    measured.tallies = [json.loads(path.read_text()) for path in results]
+    measured.takeovers = takeovers(
+        fleet, [token for tally in measured.tallies for token in tally.pop("died")]
+    )
+    measured.breaches = _breaches()
+    return measured
 
 
 def _idle(fleet: Fleet) -> Idle:
@@ -87,4 +91,4 @@ def _breaches() -> list[str]:
     """Return what is wrong with what was recorded; what was given up, as kernels that do not compile, is not a breach."""
     from bench.faults.invariants import breaches
 
-    return [f"{one.kind}: {one.what}" for one in breaches(None) if one.kind != "failed"]
+    return [f"{breach.kind}: {breach.what}" for breach in breaches(None) if breach.kind != "failed"]

@@ -50,21 +50,29 @@ class Submission:
 
 def submissions(trees: float, seed: int, begin_s: float = 0.0, seconds: float = DAY_S) -> list[Submission]:
     """Return the submissions of a part of a day in order, at least one. trees: how many trees, also a part of one."""
-    found: list[Submission] = []
+    selected: list[Submission] = []
     for tree in range(math.ceil(trees)):
         draw = random.Random(f"{seed}/{tree}")
-        of_tree = [one for one in _of_tree(tree, draw) if begin_s <= one.at_s < begin_s + seconds]
-        of_tree.sort(key=lambda one: one.at_s)
+        of_tree = [
+            submission
+            for submission in _of_tree(tree, draw)
+            if begin_s <= submission.at_s < begin_s + seconds
+        ]
+        of_tree.sort(key=lambda submission: submission.at_s)
         # Of the last tree only a part is there, spread over its day.
         share = min(1.0, trees - tree)
-        found += [one for n, one in enumerate(of_tree) if math.ceil(n * share) < math.ceil((n + 1) * share)]
-    return sorted(found, key=lambda one: one.at_s)
+        selected += [
+            submission
+            for n, submission in enumerate(of_tree)
+            if math.ceil(n * share) < math.ceil((n + 1) * share)
+        ]
+    return sorted(selected, key=lambda submission: submission.at_s)
 
 
 def trees_for(targets: int, load: float, seed: int) -> float:
     """Return how many trees keep so many targets busy for a share `load` of a day."""
     some = 20
-    runs = sum(one.runs for one in submissions(some, seed)) / some
+    runs = sum(submission.runs for submission in submissions(some, seed)) / some
     boot_s = BOOT_S * math.exp(BOOT_SPREAD**2 / 2)
     return load * targets * DAY_S / boot_s / runs
 

@@ -169,9 +169,9 @@ class Farm:
         queues = [queue for queue, posts in self._idle.items() if posts]
         if not queues:
             return
-        found = self._redis.brpop(queues, timeout=max(wait_s, 0.01))
-        if found is not None:
-            post = self._idle[str(found[0])].pop()
+        wake_up = self._redis.brpop(queues, timeout=max(wait_s, 0.01))
+        if wake_up is not None:
+            post = self._idle[str(wake_up[0])].pop()
             post.busy = True
             self._at(0.0, "claim", lambda: self._take(post))
 
@@ -249,8 +249,8 @@ class Farm:
         if self._store is not None:
             self._store.put(name_in_store(key, key), key.encode() * (ARTIFACT_BYTES // len(key)))
             self._store.put(name_in_store(key), b"{}")
-        found = BuildSuccess(key, f"6.1.0-{key[:8]}", key, making.seconds, making.seconds)
-        self.tally.counts["built" if record_build_success(claim, found) else "refused"] += 1
+        success = BuildSuccess(key, f"6.1.0-{key[:8]}", key, making.seconds, making.seconds)
+        self.tally.counts["built" if record_build_success(claim, success) else "refused"] += 1
 
     def _die(self, post: Post, claim: Claim) -> None:
         """Keep silent for a while, then come back as another process."""
@@ -308,9 +308,9 @@ class Held:
 
 def main(file: str) -> None:
     """Be the part of the fleet that a file describes."""
-    given = json.loads(Path(file).read_text())
+    description = json.loads(Path(file).read_text())
     over_the_broker()
-    farm = Farm(Share(**{**given, "targets": tuple(given["targets"])}))
+    farm = Farm(Share(**{**description, "targets": tuple(description["targets"])}))
 
     def end(_number: int, _frame: object) -> None:
         farm.over = True

@@ -139,15 +139,22 @@ def prepare(fleet: Fleet, day: Sequence[Submission]) -> None:
     from lab.people.tokens import issue_token
 
     root = fleet.lab.home / "trees"
-    for tree in sorted({one.tree for one in day}):
+    for tree in sorted({submission.tree for submission in day}):
         if Tree.objects.filter(name=f"tree{tree}").exists():
             continue
         archive = _archive(fleet.lab.home / f"tree{tree}.tar", tree)
-        found = import_archive(f"tree{tree}", archive, root)
+        imported = import_archive(f"tree{tree}", archive, root)
         Tree.objects.create(
-            name=f"tree{tree}", kind="archive", location=str(archive), default_revision=found.default_revision
+            name=f"tree{tree}",
+            kind="archive",
+            location=str(archive),
+            default_revision=imported.default_revision,
         )
-    people = {one.submitter: one.priority == "high" for one in day if one.submitter not in fleet.tokens}
+    people = {
+        submission.submitter: submission.priority == "high"
+        for submission in day
+        if submission.submitter not in fleet.tokens
+    }
     for name, urgent in sorted(people.items()):
         role = User.Role.OPERATOR if urgent else User.Role.SUBMITTER
         user = User.objects.create(username=name, role=role, finish_mails=False)

@@ -97,18 +97,18 @@ def marks(fleet: Fleet) -> Marks:
 
 def look(fleet: Fleet, *, reset: bool = False) -> Moment:
     """Return the counters as they are now; with `reset` those of statements begin again, and are 0."""
-    found = Moment(cpu_s=_cpu(fleet), redis=_redis())
+    moment = Moment(cpu_s=_cpu(fleet), redis=_redis())
     with superuser(fleet.place) as connection:
         if reset:
             connection.execute("SELECT pg_stat_statements_reset()")
-        calls, found.statements_ms = _row(connection, _STATEMENTS)
-        found.statements = int(calls)
-        found.database = _row(connection, "SELECT pg_database_size(current_database())")[0]
+        calls, moment.statements_ms = _row(connection, _STATEMENTS)
+        moment.statements = int(calls)
+        moment.database = _row(connection, "SELECT pg_database_size(current_database())")[0]
         tables: list[Any] = connection.execute(_TABLES).fetchall()
-        found.tables = dict(tables)
-        found.runs = _row(connection, "SELECT count(*) FROM lab_run WHERE state IN ('done', 'failed')")[0]
-        found.experiments = _row(connection, "SELECT count(*) FROM lab_experiment")[0]
-    return found
+        moment.tables = dict(tables)
+        moment.runs = _row(connection, "SELECT count(*) FROM lab_run WHERE state IN ('done', 'failed')")[0]
+        moment.experiments = _row(connection, "SELECT count(*) FROM lab_experiment")[0]
+    return moment
 
 
 def _row(connection: Any, text: str) -> Any:
@@ -135,7 +135,7 @@ def _redis() -> dict[str, int]:
 
     with Redis.from_url(settings.REDIS) as client:
         stats = cast("dict[str, dict[str, int]]", client.info("commandstats"))
-    return {name.removeprefix("cmdstat_"): found["calls"] for name, found in stats.items()}
+    return {name.removeprefix("cmdstat_"): counters["calls"] for name, counters in stats.items()}
 
 
 @dataclass(frozen=True, slots=True)

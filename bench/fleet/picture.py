@@ -9,12 +9,12 @@ from bench.fleet.report import Growth
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 64, 150, 40, 48
 # Colours that stay apart for people who see no red or green; Okabe and Ito.
 LINES: tuple[tuple[str, str, Callable[[Growth], float]], ...] = (
-    ("CPU of the service, ms", "#0072b2", lambda one: one.service_ms),
-    ("of it PostgreSQL, ms", "#d55e00", lambda one: one.cpu_ms["postgres"]),
-    ("CPU of the hosts, ms", "#009e73", lambda one: one.cpu_ms["hosts"]),
-    ("statements", "#cc79a7", lambda one: one.statements),
-    ("Redis operations", "#666666", lambda one: one.redis),
-    ("database, kB", "#000000", lambda one: one.kilobytes),
+    ("CPU of the service, ms", "#0072b2", lambda growth: growth.service_ms),
+    ("of it PostgreSQL, ms", "#d55e00", lambda growth: growth.cpu_ms["postgres"]),
+    ("CPU of the hosts, ms", "#009e73", lambda growth: growth.cpu_ms["hosts"]),
+    ("statements", "#cc79a7", lambda growth: growth.statements),
+    ("Redis operations", "#666666", lambda growth: growth.redis),
+    ("database, kB", "#000000", lambda growth: growth.kilobytes),
 )
 
 
@@ -54,11 +54,11 @@ def draw_growth(rows: Sequence[Growth]) -> str:
 
 def _apart(places: Sequence[float], least: float = 14.0) -> list[float]:
     """Move labels down until none covers another."""
-    found = list(places)
+    positions = list(places)
     below = -math.inf
     for number in sorted(range(len(places)), key=lambda number: places[number]):
-        found[number] = below = max(places[number], below + least)
-    return found
+        positions[number] = below = max(places[number], below + least)
+    return positions
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", size: int = 12, colour: str = "#333") -> str:

@@ -43,9 +43,9 @@ class Replay:
             waits: list[Future[None]] = []
             while (now := time.monotonic()) < started + seconds / self.speed:
                 while due and started + (due[0].at_s - begin_s) / self.speed <= now:
-                    one = due.pop(0)
-                    at = started + (one.at_s - begin_s) / self.speed
-                    waits.append(pool.submit(self._submit, client, one, at))
+                    submission = due.pop(0)
+                    at = started + (submission.at_s - begin_s) / self.speed
+                    waits.append(pool.submit(self._submit, client, submission, at))
                 if now >= poll:
                     self.fleet.look_at_farms()
                     poll = now + POLL_S
@@ -54,16 +54,18 @@ class Replay:
             for wait in waits:
                 wait.result()
 
-    def _submit(self, client: httpx.Client, one: Submission, at: float) -> None:
+    def _submit(self, client: httpx.Client, submission: Submission, at: float) -> None:
         began = time.monotonic()
         self.late_s = max(self.late_s, began - at)
         answer = client.post(
-            "/api/v1/experiments/", json=self._description(one), headers=self._login(one.submitter)
+            "/api/v1/experiments/",
+            json=self._description(submission),
+            headers=self._login(submission.submitter),
         )
         self.asked_s.append(time.monotonic() - began)
         self.answers[answer.status_code] += 1
         if answer.status_code == 201:
-            self._newest[one.submitter] = answer.json()["url"]
+            self._newest[submission.submitter] = answer.json()["url"]
         elif answer.status_code != 202:
             self.problems[answer.text[:200]] += 1
 
@@ -73,18 +75,18 @@ class Replay:
     def _login(self, who: str) -> dict[str, str]:
         return {"Authorization": f"Token {self.fleet.tokens[who]}"}
 
-    def _description(self, one: Submission) -> dict[str, Any]:
-        number = random.Random(f"{self.fleet.targets}/{one.tree}/{one.at_s}").getrandbits(48)
-        names = [f"p{place}" for place in range(one.patches)]
+    def _description(self, submission: Submission) -> dict[str, Any]:
+        number = random.Random(f"{self.fleet.targets}/{submission.tree}/{submission.at_s}").getrandbits(48)
+        names = [f"p{place}" for place in range(submission.patches)]
         return {
-            "name": f"{one.kind} {number:x}",
-            "tree": f"tree{one.tree}",
+            "name": f"{submission.kind} {number:x}",
+            "tree": f"tree{submission.tree}",
             "design": "one-at-a-time",
-            "target": self.fleet.rack(one.place),
-            "priority": one.priority,
+            "target": self.fleet.rack(submission.place),
+            "priority": submission.priority,
             "patches": [{"name": name, "text": new_file(f"{number:x}-{name}")} for name in names],
             "cases": [{"workload": "showgids", "preset": "small"}],
-            "measure": {"boots": one.boots, "iterations": 5, "warmup": 1, "profile": False},
+            "measure": {"boots": submission.boots, "iterations": 5, "warmup": 1, "profile": False},
         }
 
 

@@ -73,24 +73,24 @@ def print_day(day: Day) -> None:
     # Django is set up once a lab has run.
     from lab.experiments.priority import priority_name
 
-    wish, spent = day.wish, day.spent
+    scenario, spent = day.wish, day.spent
     print(
-        f"{wish.targets} targets, {wish.hours:g} hours at {wish.speed:g} times their speed in {day.seconds:.0f} s, seed {wish.seed}; {day.trees} trees:"
+        f"{scenario.targets} targets, {scenario.hours:g} hours at {scenario.speed:g} times their speed in {day.seconds:.0f} s, seed {scenario.seed}; {day.trees} trees:"
         f" {spent.experiments} experiments, {spent.runs} boots recorded, {day.left_open} experiments still open at the end"
     )
     print(
-        f"utilisation of the targets: {day.busy_s / (wish.targets * day.seconds):.1%} (offered on a whole day: {wish.load:.0%})"
+        f"utilisation of the targets: {day.busy_s / (scenario.targets * day.seconds):.1%} (offered on a whole day: {scenario.load:.0%})"
     )
     print("\nminutes of the day until the first boot once built, and until the whole was done")
     print(
         f"{'priority':>10}{'experiments':>13}{'p50':>9}{'p95':>9}{'worst':>9}{'whole p50':>12}{'p95':>9}{'worst':>9}"
     )
-    for one in day.waits:
+    for wait in day.waits:
         cells = "".join(
-            f"{seconds * wish.speed / 60:>{width}.1f}"
-            for seconds, width in zip((*one.boot, *one.whole), (9, 9, 9, 12, 9, 9), strict=True)
+            f"{seconds * scenario.speed / 60:>{width}.1f}"
+            for seconds, width in zip((*wait.boot, *wait.whole), (9, 9, 9, 12, 9, 9), strict=True)
         )
-        print(f"{priority_name(one.priority):>10}{one.experiments:>13}{cells}")
+        print(f"{priority_name(wait.priority):>10}{wait.experiments:>13}{cells}")
     _print_faults(day)
     _print_costs(day)
     for title, rows in (("costliest statements", day.slowest), ("slowest single ones", day.longest)):
@@ -136,13 +136,13 @@ def _print_costs(day: Day) -> None:
     rows += [("kB of the database", spent.database / 1000, idle.spent.database / 1000)]  # type: ignore[list-item]
     for name, much, rest in rows:
         print(f"{name:>24}{much / day.seconds:>11.1f}{much / runs:>10.2f}{rest / idle.seconds:>16.1f}")
-    for name in sorted(spent.cpu_s, key=lambda one: -spent.cpu_s[one]):
+    for name in sorted(spent.cpu_s, key=lambda pair: -spent.cpu_s[pair]):
         print(
             f"{'ms of CPU: ' + name:>24}{1000 * spent.cpu_s[name] / day.seconds:>11.1f}{1000 * spent.cpu_s[name] / runs:>10.2f}{1000 * idle.spent.cpu_s.get(name, 0) / idle.seconds:>16.1f}"
         )
-    tables = sorted(spent.tables.items(), key=lambda one: -one[1])[:5]
+    tables = sorted(spent.tables.items(), key=lambda pair: -pair[1])[:5]
     print("grown most: " + ", ".join(f"{name} {size / runs / 1000:.2f} kB a run" for name, size in tables))
-    most = sorted(spent.redis.items(), key=lambda one: -one[1])[:5]
+    most = sorted(spent.redis.items(), key=lambda pair: -pair[1])[:5]
     print("Redis: " + ", ".join(f"{name} {count / day.seconds:.1f}/s" for name, count in most))
 
 
@@ -161,14 +161,14 @@ class Growth:
     @classmethod
     def of(cls, day: Mapping[str, Any]) -> Growth:
         """Read it from a replay's JSON."""
-        spent, wish = day["spent"], day["wish"]
+        spent, scenario = day["spent"], day["wish"]
         runs = max(1, spent["runs"])
         cpu = {name: 1000 * spent["cpu_s"].get(name, 0.0) / runs for name in SERVICE}
         hosts = sum(seconds for name, seconds in spent["cpu_s"].items() if name.startswith("fleet"))
         return cls(
-            wish["targets"],
+            scenario["targets"],
             spent["runs"],
-            day["busy_s"] / (wish["targets"] * day["seconds"]),
+            day["busy_s"] / (scenario["targets"] * day["seconds"]),
             {**cpu, "hosts": 1000 * hosts / runs},
             spent["statements"] / runs,
             sum(spent["redis"].values()) / runs,
@@ -190,8 +190,8 @@ def print_growth(rows: Sequence[Growth]) -> None:
         + "".join(f"{name:>10}" for name in names)
         + f"{'statements':>12}{'Redis':>8}{'kB':>8}"
     )
-    for one in rows:
-        cells = "".join(f"{one.cpu_ms[name]:>10.1f}" for name in names)
+    for row in rows:
+        cells = "".join(f"{row.cpu_ms[name]:>10.1f}" for name in names)
         print(
-            f"{one.targets:>8}{one.runs:>7}{one.utilisation:>7.0%}{cells}{one.statements:>12.0f}{one.redis:>8.0f}{one.kilobytes:>8.1f}"
+            f"{row.targets:>8}{row.runs:>7}{row.utilisation:>7.0%}{cells}{row.statements:>12.0f}{row.redis:>8.0f}{row.kilobytes:>8.1f}"
         )

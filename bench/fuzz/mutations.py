@@ -107,8 +107,8 @@ def _drop_line(data: bytes, rng: random.Random) -> bytes:
 def _swap_lines(data: bytes, rng: random.Random) -> bytes:
     lines = _lines(data)
     if len(lines) > 1:
-        one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-        lines[one], lines[other] = lines[other], lines[one]
+        first, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+        lines[first], lines[other] = lines[other], lines[first]
     return b"".join(lines)
 
 

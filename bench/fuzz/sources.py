@@ -87,7 +87,7 @@ def feed_archive(data: bytes) -> None:
         elif line.startswith(b"M "):
             file = _FILE.match(line)
             assert file, f"git would not understand {line[:80]!r}"
-            unquoted = re.sub(rb"\\(.)", lambda found: b"\n" if found[1] == b"n" else found[1], file[2])
+            unquoted = re.sub(rb"\\(.)", lambda match: b"\n" if match[1] == b"n" else match[1], file[2])
             paths.append(unquoted.decode("utf-8", "surrogateescape"))
     check_paths(paths)
 

@@ -40,15 +40,15 @@ class Row:
 
 def main(rounds: int = 20, small: str = "", large: str = "", only: str = "") -> None:
     """Measure every page and list of a large lab. small, large: URLs of filled databases, which are created and filled if not given."""
-    found = {
+    by_size = {
         size: _measured(url, wanted, rounds, only)
         for size, url, wanted in (("small", small, SMALL), ("large", large, LARGE))
     }
     print(
         f"{'':<66}{'statements':>10}{'rows':>9}{'of 1 %':>8}{'pages':>8}{'of 1 %':>8}{'cpu ms':>8}{'p50':>7}{'p95':>7}{'of 1 %':>8}{'kB':>7}"
     )
-    for name, row in sorted(found["large"].items(), key=lambda one: -one[1].p95_ms):
-        other = found["small"].get(name)
+    for name, row in sorted(by_size["large"].items(), key=lambda pair: -pair[1].p95_ms):
+        other = by_size["small"].get(name)
         if other is None or row.status >= 400:
             continue
         print(
@@ -73,7 +73,7 @@ def _measured(url: str, wanted: dict[str, int], rounds: int, only: str) -> dict[
         to = Path(folder) / "measured.json"
         command = [sys.executable, "-m", "bench.service.scale", str(rounds), str(to), only]
         subprocess.run(command, env=environment, check=True)
-        return {one["name"]: Row(**one) for one in json.loads(to.read_text())}
+        return {row["name"]: Row(**row) for row in json.loads(to.read_text())}
 
 
 def _measure_here(rounds: int, to: Path, only: str) -> None:
@@ -105,7 +105,7 @@ _LEFT_OUT = {"logout"}
 def _row(client: Any, name: str, address: str, rounds: int) -> Row:
     from lab.tests.plans import explained
 
-    with explained() as found:
+    with explained() as explanation:
         answer = client.get(address)
     body = b"".join(answer) if answer.streaming else answer.content
     times, cpu = [], 0.0
@@ -119,7 +119,7 @@ def _row(client: Any, name: str, address: str, rounds: int) -> Row:
     p50, p95 = (times[len(times) // 2], times[int(0.95 * len(times))]) if times else (0.0, 0.0)
     each = cpu / max(1, len(times))
     print(
-        f"{name[:60]:<62}{answer.status_code:>5}{found.sent:>4}{found.rows:>10}{found.pages:>8}{p50:>8.1f}",
+        f"{name[:60]:<62}{answer.status_code:>5}{explanation.sent:>4}{explanation.rows:>10}{explanation.pages:>8}{p50:>8.1f}",
         file=sys.stderr,
         flush=True,
     )
@@ -127,9 +127,9 @@ def _row(client: Any, name: str, address: str, rounds: int) -> Row:
         name,
         address,
         answer.status_code,
-        found.sent,
-        found.rows,
-        found.pages,
+        explanation.sent,
+        explanation.rows,
+        explanation.pages,
         each,
         p50,
         p95,

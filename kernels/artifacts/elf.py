@@ -148,14 +148,14 @@ def _name_spans(vmlinux: Readable) -> list[Span]:
     names, symbols = parts.get(".strtab", (0, b""))[1], parts.get(".symtab", (0, b""))[1]
     offsets = {match.start() + 1: match[1].decode() for match in _KALLSYMS.finditer(names)}
     symbols = symbols[: len(symbols) // _SYMBOL.size * _SYMBOL.size]
-    found = {offsets[entry[0]]: entry[4] for entry in _SYMBOL.iter_unpack(symbols) if entry[0] in offsets}
-    place = found.get("num_syms", base) - base
+    starts = {offsets[entry[0]]: entry[4] for entry in _SYMBOL.iter_unpack(symbols) if entry[0] in offsets}
+    place = starts.get("num_syms", base) - base
     count = int.from_bytes(rodata[place : place + 4], "little") if place > 0 else 0
     sizes = {"token_index": _TOKEN_INDEX_BYTES, "seqs_of_names": _SEQUENCE_BYTES * count}
-    addresses = sorted(found.values())
+    addresses = sorted(starts.values())
     spans = []
-    for name in _NAMES & found.keys():
-        start = found[name]
+    for name in _NAMES & starts.keys():
+        start = starts[name]
         after = bisect_right(addresses, start)
         behind = addresses[after] if after < len(addresses) else start
         end = start + sizes[name] if name in sizes else behind

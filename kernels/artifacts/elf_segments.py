@@ -45,15 +45,15 @@ def segments(file: Readable) -> tuple[int, list[Segment]]:
         headers = [_SEGMENT.unpack_from(data, at + number * size) for number in range(count)]
     except (OSError, struct.error) as exc:
         raise ArtifactCorrupt(f"{file.name} is not a readable ELF file: {exc}") from exc
-    found = []
+    loaded = []
     for kind, flags, offset, address, physical, length, memory, _ in headers:
         if kind == _LOAD:
             if offset + length > len(data):
                 raise ArtifactCorrupt(f"{file.name} is not a readable ELF file: a segment lies outside it")
-            found.append(
+            loaded.append(
                 Segment(offset, (flags, address, physical, length, memory), data[offset : offset + length])
             )
-    return entry, found
+    return entry, loaded
 
 
 def undescribed(file: Readable) -> Iterator[tuple[int, bytes]]:

@@ -97,11 +97,11 @@ def _message(said: Mapping[str, Any]) -> bytes:
     return _PURPOSE + json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _record(given: Any, listed: Any) -> ArtifactRecord:
+def _record(content: Any, listed: Any) -> ArtifactRecord:
     wanted = {field.name: str if field.type == "str" else float for field in fields(ArtifactMetadata)}
-    if not isinstance(given, dict) or set(given) != set(wanted) or not isinstance(listed, dict):
+    if not isinstance(content, dict) or set(content) != set(wanted) or not isinstance(listed, dict):
         raise ValueError("it has other fields than a build")
-    told: dict[str, Any] = {name: _of_kind(given[name], kind) for name, kind in wanted.items()}
+    metadata: dict[str, Any] = {name: _of_kind(content[name], kind) for name, kind in wanted.items()}
     if not all(isinstance(entry, list) and len(entry) == 2 for entry in listed.values()):
         raise ValueError("it gives a file other facts than size and hash")
     files = {name: (size, digest) for name, (size, digest) in listed.items()}
@@ -116,7 +116,7 @@ def _record(given: Any, listed: Any) -> ArtifactRecord:
             raise ValueError(f"it gives {name[:80]!a} no SHA-256")
     if sum(size for size, _ in files.values()) > MAX_TOTAL:
         raise ValueError("it lists more bytes than a build may hand out")
-    return ArtifactRecord(ArtifactMetadata(**told), files)
+    return ArtifactRecord(ArtifactMetadata(**metadata), files)
 
 
 def _of_kind(value: object, kind: type) -> object:

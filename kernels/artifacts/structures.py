@@ -41,7 +41,9 @@ class Struct(BaseModel, frozen=True, extra="forbid"):
 
     def field_at(self, offset: int) -> StructField | None:
         """Return the field with a byte."""
-        return next((one for one in self.fields if one.offset <= offset < one.offset + one.size), None)
+        return next(
+            (field for field in self.fields if field.offset <= offset < field.offset + field.size), None
+        )
 
 
 class Cache(BaseModel, frozen=True, extra="forbid"):
@@ -63,8 +65,8 @@ class Structures(BaseModel, frozen=True, extra="forbid"):
 
     def over(self, base: Structures, files: frozenset[str]) -> Structures:
         """Return those of a variant, which compiled these object files again and has the others from its base."""
-        structs = {name: one for name, one in base.structs.items() if one.file not in files}
-        caches = {name: one for name, one in base.caches.items() if one.file not in files}
+        structs = {name: struct for name, struct in base.structs.items() if struct.file not in files}
+        caches = {name: cache for name, cache in base.caches.items() if cache.file not in files}
         return Structures(
             structs=structs | self.structs,
             caches=caches | self.caches,

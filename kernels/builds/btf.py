@@ -87,14 +87,14 @@ class Btf:
 
     def variables(self) -> dict[str, tuple[str, bool]]:
         """Return the structure of each variable that is one or points to one, and whether it points."""
-        found = {}
+        variables = {}
         for name, number in self._named(_VAR).items():
             number, pointer = self._resolved(self._all[number].value), False
             if number and self._all[number].kind == _PTR:
                 number, pointer = self._resolved(self._all[number].value), True
             if number and self._all[number].kind == _STRUCT and (of := self._name(self._all[number].name)):
-                found[name] = (of, pointer)
-        return found
+                variables[name] = (of, pointer)
+        return variables
 
     def layout(self, number: int) -> Layout:
         """Return the layout of a structure by its number."""
@@ -126,11 +126,11 @@ class Btf:
             at += _MORE.get(kind, 0) + vlen * _EACH.get(kind, 0)
 
     def _named(self, kind: int) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for number, one in enumerate(self._all):
-            if one.kind == kind and (name := self._name(one.name)):
-                found.setdefault(name, number)
-        return found
+        numbers: dict[str, int] = {}
+        for number, btf_type in enumerate(self._all):
+            if btf_type.kind == kind and (name := self._name(btf_type.name)):
+                numbers.setdefault(name, number)
+        return numbers
 
     def _name(self, at: int) -> str:
         name = _NAME.match(self._strings, at) if 0 < at < len(self._strings) else None
@@ -149,15 +149,15 @@ class Btf:
             number = self._all[number].value
         raise BtfDamaged("names of names without an end")
 
-    def _members(self, one: _Type) -> Iterator[tuple[str, int, int, int]]:
+    def _members(self, btf_type: _Type) -> Iterator[tuple[str, int, int, int]]:
         """Yield each member's name, type, offset and size in bits; the size is 0 for what is not a bit field."""
-        for place in range(one.vlen):
+        for place in range(btf_type.vlen):
             try:
-                name, number, offset = _MEMBER.unpack_from(self._types, one.at + place * _MEMBER.size)
+                name, number, offset = _MEMBER.unpack_from(self._types, btf_type.at + place * _MEMBER.size)
             except struct.error as exc:
                 raise BtfDamaged("a structure is cut short") from exc
-            bits = offset >> 24 if one.is_packed else 0
-            yield self._name(name), number, offset & 0xFFFFFF if one.is_packed else offset, bits
+            bits = offset >> 24 if btf_type.is_packed else 0
+            yield self._name(name), number, offset & 0xFFFFFF if btf_type.is_packed else offset, bits
 
     def _fields(self, number: int, base: int, path: str, owner: str, depth: int) -> Iterator[StructField]:
         if depth > _DEEPEST:
@@ -167,14 +167,14 @@ class Btf:
             of, begin = self._resolved(of), base + offset // 8
             if begin > _LARGEST:
                 raise BtfDamaged("a field lies behind its structure")
-            one = self._type(of)
+            btf_type = self._type(of)
             size = (offset % 8 + bits + 7) // 8 if bits else self._size(of, 0)
             full = f"{path}.{name}" if path and name else path or name
-            is_whole = one.kind in (_STRUCT, _UNION)
+            is_whole = btf_type.kind in (_STRUCT, _UNION)
             if is_whole and not name:
                 yield from self._fields(of, begin, path, owner, depth + 1)
-            elif one.kind == _STRUCT and size > _LINE and self._name(one.name):
-                yield from self._fields(of, begin, full, self._name(one.name), depth + 1)
+            elif btf_type.kind == _STRUCT and size > _LINE and self._name(btf_type.name):
+                yield from self._fields(of, begin, full, self._name(btf_type.name), depth + 1)
             elif name:
                 if bits and begin < last:  # bit fields share a byte, which has the name of the first
                     begin, size = last, begin + size - last
@@ -183,17 +183,17 @@ class Btf:
 
     def _size(self, number: int, depth: int) -> int:
         number = self._resolved(number)
-        one = self._type(number)
-        if one.kind in (_INT, _STRUCT, _UNION, _ENUM, _FLOAT, _ENUM64):
-            size = one.value
-        elif one.kind == _ARRAY and depth < _DEEPEST:
+        btf_type = self._type(number)
+        if btf_type.kind in (_INT, _STRUCT, _UNION, _ENUM, _FLOAT, _ENUM64):
+            size = btf_type.value
+        elif btf_type.kind == _ARRAY and depth < _DEEPEST:
             try:
-                of, _, count = _MEMBER.unpack_from(self._types, one.at)
+                of, _, count = _MEMBER.unpack_from(self._types, btf_type.at)
             except struct.error as exc:
                 raise BtfDamaged("an array is cut short") from exc
             size = self._size(of, depth + 1) * count
         else:
-            size = _POINTER if one.kind == _PTR else 0
+            size = _POINTER if btf_type.kind == _PTR else 0
         if size > _LARGEST:
             raise BtfDamaged("a type is larger than any object")
         return size

@@ -319,7 +319,7 @@ def _steps_again(plan: _Plan, objects: Path) -> int:
     request = plan.request
     changed = changed_files(request.tree, request.base.tree_id, request.revision.tree_id)
     return steps_over_layer(
-        objects, changed_inputs((one.path for one in changed), plan.config, plan.base_config)
+        objects, changed_inputs((change.path for change in changed), plan.config, plan.base_config)
     )
 
 

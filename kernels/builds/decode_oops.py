@@ -61,12 +61,12 @@ def decode_oops(lines: Sequence[str], artifact: Artifact) -> list[str]:
     Paths are those of the source tree. A frame of a call trace is resolved at its call, a RIP as it is.
     Lines without such a place, and places of unknown symbols, stay as they are.
     """
-    found = [(number, match) for number, line in enumerate(lines) for match in _PLACE.finditer(line)]
-    found = found[:_MAX_PLACES]
-    told = _locate({_place(lines[number], match) for number, match in found}, artifact)
+    matches = [(number, match) for number, line in enumerate(lines) for match in _PLACE.finditer(line)]
+    matches = matches[:_MAX_PLACES]
+    locations = _locate({_place(lines[number], match) for number, match in matches}, artifact)
     decoded = list(lines)
-    for number, match in reversed(found):
-        where = told.get(_place(lines[number], match))
+    for number, match in reversed(matches):
+        where = locations.get(_place(lines[number], match))
         if where:
             line = decoded[number]
             decoded[number] = f"{line[: match.end()]} ({where}){line[match.end() :]}"
@@ -84,12 +84,12 @@ def _locate(places: Iterable[_Place], artifact: Artifact) -> dict[_Place, str]:
         file = file_of(place.module, artifact)
         if file.is_file():
             by_file.setdefault(file, []).append(place)
-    told: dict[_Place, str] = {}
+    locations: dict[_Place, str] = {}
     for file, inside in by_file.items():
         addresses = _addresses(file, inside)
         lines = source_lines(file, sorted(set(addresses.values())))
-        told |= {place: lines[address] for place, address in addresses.items() if address in lines}
-    return told
+        locations |= {place: lines[address] for place, address in addresses.items() if address in lines}
+    return locations
 
 
 def file_of(module: str, artifact: Artifact) -> Path:
@@ -103,14 +103,14 @@ def file_of(module: str, artifact: Artifact) -> Path:
 
 def _addresses(file: Path, places: Iterable[_Place]) -> dict[_Place, CodeAddress]:
     symbols = symbols_of(file, {place.symbol for place in places})
-    found = {}
+    addresses = {}
     for place in places:
         candidates = symbols.get(place.symbol, [])
         if candidates:
             # Static functions share names. The kernel counts the padding after one to its size.
             section, value, _ = min(candidates, key=lambda each: (each[2] > place.size, place.size - each[2]))
-            found[place] = CodeAddress(section, value + place.offset - int(place.is_return))
-    return found
+            addresses[place] = CodeAddress(section, value + place.offset - int(place.is_return))
+    return addresses
 
 
 def symbols_of(file: Path, names: set[str]) -> dict[str, list[Symbol]]:
@@ -150,9 +150,9 @@ def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], tuple
 
 def read_symbols(file: Readable, names: set[str]) -> dict[str, list[Symbol]]:
     """Return the symbols of these names, at most MOST_OF_A_NAME of each. Raises ArtifactCorrupt."""
-    found = list(sections(file))
-    table = next((one.data for one in found if one.name == ".symtab"), None)
-    strings = next((one.data for one in found if one.name == ".strtab"), None)
+    parts = list(sections(file))
+    table = next((part.data for part in parts if part.name == ".symtab"), None)
+    strings = next((part.data for part in parts if part.name == ".strtab"), None)
     if table is None or strings is None:
         return {}
     text, relocatable, wanted = bytes(strings), is_relocatable(file), {name.encode(): name for name in names}
@@ -160,8 +160,8 @@ def read_symbols(file: Readable, names: set[str]) -> dict[str, list[Symbol]]:
     for entry in _SYMBOL.iter_unpack(table[: len(table) // _SYMBOL.size * _SYMBOL.size]):
         end = text.find(b"\0", entry[0], entry[0] + _LONGEST_NAME)
         name = wanted.get(text[entry[0] : end]) if end > entry[0] else None
-        if name is not None and 0 < entry[3] < len(found) and len(symbols.get(name, ())) < MOST_OF_A_NAME:
-            section = found[entry[3]].name if relocatable else ""
+        if name is not None and 0 < entry[3] < len(parts) and len(symbols.get(name, ())) < MOST_OF_A_NAME:
+            section = parts[entry[3]].name if relocatable else ""
             symbols.setdefault(name, []).append((section, entry[4], entry[5]))
     return symbols
 
@@ -173,7 +173,7 @@ def source_lines(
 
     outermost: of code that is inlined there, the line of the function that it was inlined into.
     """
-    told = {}
+    locations = {}
     for section in sorted({address.section for address in addresses}):
         values = [address.value for address in addresses if address.section == section]
         for start in range(0, len(values), _BATCH):
@@ -181,8 +181,8 @@ def source_lines(
             for value, lines in zip(batch, _addr2line(file, section, batch), strict=False):
                 line = lines[-1 if outermost else 0] if lines else "??"
                 if not line.startswith("??") and not line.endswith((":?", ":0")):
-                    told[CodeAddress(section, value)] = line
-    return told
+                    locations[CodeAddress(section, value)] = line
+    return locations
 
 
 def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[list[str]]:
@@ -215,13 +215,13 @@ def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[list[str
         return []
     finally:
         os.close(calls)
-    told: list[list[str]] = []
+    answers: list[list[str]] = []
     for line in done.stdout.splitlines():
         if _ADDRESS.fullmatch(line):
-            told.append([])
-        elif told:
-            told[-1].append(_relative(line))
-    return told
+            answers.append([])
+        elif answers:
+            answers[-1].append(_relative(line))
+    return answers
 
 
 def _relative(line: str) -> str:

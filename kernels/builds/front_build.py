@@ -107,5 +107,5 @@ def summary(counts: Counter[str]) -> str:
         for entry in counts.most_common(_MOST_KINDS)
         if entry[0] not in ("hit", "miss", "checked", "proven")
     ]
-    told = "".join(f", {name} {count}" for name, count in other)
-    return f"kperflab: the compiler front answered {counts['hit']} files and compiled {counts['miss']}{told}"
+    rest = "".join(f", {name} {count}" for name, count in other)
+    return f"kperflab: the compiler front answered {counts['hit']} files and compiled {counts['miss']}{rest}"

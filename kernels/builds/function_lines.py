@@ -25,11 +25,11 @@ def function_lines(functions: Iterable[str], artifact: Artifact) -> dict[str, st
     for function in functions:
         if match := _FUNCTION.fullmatch(function):
             by_file.setdefault(file_of(match[2] or "", artifact), {})[function] = match[1]
-    found: dict[str, str] = {}
+    starts: dict[str, str] = {}
     for file, names in by_file.items():
         if file.is_file():
-            found |= _lines(file, names)
-    return found
+            starts |= _lines(file, names)
+    return starts
 
 
 def _lines(file: Path, names: dict[str, str]) -> dict[str, str]:
@@ -40,9 +40,9 @@ def _lines(file: Path, names: dict[str, str]) -> dict[str, str]:
         for name, places in symbols.items()
     }
     lines = source_lines(file, sorted(set().union(*addresses.values())), outermost=True)
-    found = {}
+    starts = {}
     for function, name in names.items():
         places = {lines.get(address, "") for address in addresses.get(name, ())}
         if len(places) == 1 and _PLACE.fullmatch(place := places.pop()):
-            found[function] = place
-    return found
+            starts[function] = place
+    return starts

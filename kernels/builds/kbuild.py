@@ -90,8 +90,8 @@ def is_step(line: str) -> bool:
 
 def is_error(line: str) -> bool:
     """Return whether a line may be the reason for a failed build."""
-    told = line.strip()
-    return any(pattern.fullmatch(told) for pattern in (_COMPILER, *_OTHER))
+    stripped = line.strip()
+    return any(pattern.fullmatch(stripped) for pattern in (_COMPILER, *_OTHER))
 
 
 def first_error(lines: Iterable[str]) -> str:

@@ -109,5 +109,5 @@ def _common(request: BuildRequest, revision: NamedRevision, config: str, front: 
     ]
 
 
-def _hash(told: list[object]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _hash(facts: list[object]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -59,8 +59,8 @@ class Question:
         """
         fragments = [fragment_text(read_fragment(fragment)) for fragment in self.config.fragments]
         trees = [self.tree.name, self.base.tree_id, self.revision.tree_id]
-        told = [2, trees, self.config.base, fragments, self.toolchain.identity]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        facts = [2, trees, self.config.base, fragments, self.toolchain.identity]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def resolve_config(

@@ -34,18 +34,18 @@ def creations(source: str) -> list[Creation]:
     A cache whose size is computed (task_struct, mm_struct) holds the structure of its own name, if there is one.
     """
     text = _COMMENT.sub(" ", source)
-    found = [Creation(name, name, True) for name in _MACRO.findall(text)]
+    caches = [Creation(name, name, True) for name in _MACRO.findall(text)]
     for cache, size in _CALL.findall(text):
         exact = _SIZEOF.fullmatch(size)
-        found.append(Creation(cache, exact[1] if exact else cache, bool(exact)))
-    return found
+        caches.append(Creation(cache, exact[1] if exact else cache, bool(exact)))
+    return caches
 
 
 def pointers(lines: str) -> dict[str, str]:
     """Return by name the structure that a static variable points to; a name of several variables is left out."""
-    found: dict[str, str] = {}
+    structs: dict[str, str] = {}
     twice = set()
     for struct, name in _POINTER.findall(lines):
-        if found.setdefault(name, struct) != struct:
+        if structs.setdefault(name, struct) != struct:
             twice.add(name)
-    return {name: struct for name, struct in found.items() if name not in twice}
+    return {name: struct for name, struct in structs.items() if name not in twice}

@@ -90,8 +90,8 @@ class StructureFinder:
             below = replace(built, source=Layer(built.source.lower), objects=Layer(built.objects.lower))
             base = self._find(below, compiled_in(built.objects.lower), "base-types")
             self._layers.keep_structures(built.layer, base)
-        found = self._find(built, compiled, "types")
-        return found.over(base, compiled) if found and base else found
+        structures = self._find(built, compiled, "types")
+        return structures.over(base, compiled) if structures and base else structures
 
     def _find(self, built: FinishedBuild, names: frozenset[str], folder: str) -> Structures | None:
         if not names:
@@ -118,15 +118,15 @@ class StructureFinder:
             on_line=self._progress.line,
             on_tick=self._progress.tick,
         )
-        found = read_written(out / FOLDER)
-        size = f"{len(found.caches)} slab caches, {ended.cpu_seconds:.1f} CPU seconds"
+        structures = read_written(out / FOLDER)
+        size = f"{len(structures.caches)} slab caches, {ended.cpu_seconds:.1f} CPU seconds"
         self._progress.line(f"kperflab: fields of structures written down: {size}")
-        return found
+        return structures
 
 
 def compiled_in(folder: Path) -> frozenset[str]:
     """Return the object files that a build compiled below a directory, which it wrote to: an overlay's upper one, or all."""
-    found: set[str] = set()
+    objects: set[str] = set()
     left = [""]
     while left:
         place = left.pop()
@@ -140,5 +140,5 @@ def compiled_in(folder: Path) -> frozenset[str]:
                 left += [name] if name.count("/") < _DEEPEST else []
             elif entry.name.startswith(".") and entry.name.endswith(".o.cmd"):
                 object_ = f"{place}/{entry.name[1:-4]}" if place else entry.name[1:-4]
-                found |= {object_} if _OBJECT.fullmatch(object_) else set()
-    return frozenset(found)
+                objects |= {object_} if _OBJECT.fullmatch(object_) else set()
+    return frozenset(objects)

@@ -49,8 +49,8 @@ def detect_toolchain(cc: str = "gcc") -> Toolchain:
     versions = {"cc": _version(cc, "gcc")}
     versions |= {name: _version(name, package) for name, package in _PROGRAMS.items()}
     versions |= {name: _version(name, name) for name in _OPTIONAL if shutil.which(name, path="/usr/bin")}
-    told = "\n".join(f"{name}={version}" for name, version in sorted(versions.items()))
-    identity = hashlib.sha256(f"{cc}\n{told}".encode()).hexdigest()[:16]
+    listing = "\n".join(f"{name}={version}" for name, version in sorted(versions.items()))
+    identity = hashlib.sha256(f"{cc}\n{listing}".encode()).hexdigest()[:16]
     return Toolchain(cc=cc, cc_version=versions["cc"], ld_version=versions["ld"], identity=identity)
 
 

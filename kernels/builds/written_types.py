@@ -75,11 +75,11 @@ def read_types(index: str, blob: bytes, lines: str) -> dict[str, Any]:
     for file, source, types in _pieces(index, blob):
         try:
             btf = Btf(types)
-            made = [one for one in creations(source) if btf.structure_of(one.struct)]
+            made = [creation for creation in creations(source) if btf.structure_of(creation.struct)]
             own = {name: of for name, of in btf.variables().items() if not _DULL.search(of[0])}
             points |= {name: of for name, (of, is_pointer) in own.items() if is_pointer}
             here = {name: of for name, (of, is_pointer) in own.items() if not is_pointer}
-            wanted = {btf.structure_of(one.struct) for one in made} | set(here.values())
+            wanted = {btf.structure_of(creation.struct) for creation in made} | set(here.values())
             layouts = btf.layouts(wanted | set(points.values()) | _ALWAYS)
         except BtfDamaged:
             continue
@@ -87,14 +87,14 @@ def read_types(index: str, blob: bytes, lines: str) -> dict[str, Any]:
         for name, layout in layouts.items():
             if structs.setdefault(name, _struct(layout, file)) != _struct(layout, structs[name]["file"]):
                 unclear.add(name)
-        for one in made:
-            entry = _cache(one, btf, file)
-            if caches.setdefault(one.cache, entry)["struct"] != entry["struct"]:
+        for creation in made:
+            entry = _cache(creation, btf, file)
+            if caches.setdefault(creation.cache, entry)["struct"] != entry["struct"]:
                 unclear.add(entry["struct"])
-    known = {name: one for name, one in structs.items() if name not in unclear}
+    known = {name: struct for name, struct in structs.items() if name not in unclear}
     return {
         "structs": known,
-        "caches": {name: one for name, one in caches.items() if one["struct"] in known},
+        "caches": {name: cache for name, cache in caches.items() if cache["struct"] in known},
         "variables": {name: of for name, of in variables.items() if of in known},
         "pointers": {name: of for name, of in points.items() if of in known},
     }

@@ -85,18 +85,18 @@ def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
         raise ConfigRejected(
             f'config fragment "{fragment.name}" is larger than {MAX_FRAGMENT_BYTES // 1024} KiB; send less'
         )
-    found = []
+    assignments = []
     for number, raw in enumerate(fragment.text.splitlines(), start=1):
         line = raw.strip()
         match = _SET.fullmatch(line) or _UNSET.fullmatch(line)
         if match:
-            found.append(_assignment(match, fragment.name, number))
+            assignments.append(_assignment(match, fragment.name, number))
         elif line and not line.startswith("#"):
             raise ConfigRejected(
                 f'config fragment "{fragment.name}" line {number}: "{line[:80]}" is not an assignment; '
                 "write CONFIG_NAME=y, =m, =n, a number or a quoted string"
             )
-    return tuple(found)
+    return tuple(assignments)
 
 
 def requested(request: ConfigRequest) -> dict[str, Assignment]:

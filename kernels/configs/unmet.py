@@ -20,10 +20,10 @@ def explain(missing: Sequence[Assignment], config: Mapping[str, str], sources: S
     """
     kconfig = read_kconfig(sources)
     counted = [line for line in missing if line.symbol in kconfig.symbols or not line.optional]
-    told = [_reason(line, kconfig, config) for line in counted]
-    if told:
-        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        raise ConfigRejected(told[0] + more, "\n".join(told))
+    reasons = [_reason(line, kconfig, config) for line in counted]
+    if reasons:
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        raise ConfigRejected(reasons[0] + more, "\n".join(reasons))
 
 
 def _reason(line: Assignment, kconfig: Kconfig, config: Mapping[str, str]) -> str:

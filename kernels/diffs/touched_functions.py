@@ -33,14 +33,14 @@ def touched_functions(diff: str) -> tuple[TouchedFunction, ...]:
 
     Raises PatchRejected and PatchDamaged as `parse_diff` does.
     """
-    found: dict[tuple[str, str], list[str]] = {}
+    by_function: dict[tuple[str, str], list[str]] = {}
     for file in parse_diff(diff):
         if file.path.endswith(_SOURCE):
             for hunk in file.hunks:
                 text = "\n".join((hunk.header, *hunk.lines))
                 for name in dict.fromkeys(_touched(hunk)):
-                    found.setdefault((file.path, name), []).append(text)
-    return tuple(TouchedFunction(path, name, tuple(hunks)) for (path, name), hunks in found.items())
+                    by_function.setdefault((file.path, name), []).append(text)
+    return tuple(TouchedFunction(path, name, tuple(hunks)) for (path, name), hunks in by_function.items())
 
 
 def _touched(hunk: Hunk) -> list[str]:

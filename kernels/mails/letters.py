@@ -121,10 +121,10 @@ def read_title(subject: str) -> Title:
         if at and not any(_VERSION.fullmatch(word) or _PLACE.fullmatch(word) for word in words):
             break
         for word in words:
-            if found := _VERSION.fullmatch(word.lower().removeprefix("patch")):
-                version = int(found[1])
-            elif found := _PLACE.fullmatch(word):
-                number, total = int(found[1]), int(found[2])
+            if mark := _VERSION.fullmatch(word.lower().removeprefix("patch")):
+                version = int(mark[1])
+            elif mark := _PLACE.fullmatch(word):
+                number, total = int(mark[1]), int(mark[2])
         at = match.end()
     text = _REPLY.sub("", subject[at:], count=1) if not at else subject[at:]
     return Title(" ".join(text.split())[:MAX_TITLE].rstrip(), version, number, total, reply)
@@ -146,7 +146,7 @@ def write_letter(letter: Letter) -> str:
         "Subject": mark + title.text if title != Title("") else "",
         "Message-Id": f"<{letter.message_id}>" if letter.message_id else "",
     }
-    told = "".join(f"{name}: {clean_line(value)}\n" for name, value in headers.items() if value)
+    head = "".join(f"{name}: {clean_line(value)}\n" for name, value in headers.items() if value)
     rest = letter.rest if letter.rest.startswith("---\n") or not letter.rest else f"---\n{letter.rest}"
     message = letter.message
     if _HEADED.match(message):
@@ -154,14 +154,14 @@ def write_letter(letter: Letter) -> str:
         message = f"From: {clean_line(letter.author)}\n\n{message}"
     body = f"{message}\n{rest}\n"
     if not is_plain(body):
-        told, body = told + _QUOTED_HEAD, _quoted(body)
-    return f"{MBOX_LINE}\n{told or _NO_SENDER}\n{body}"
+        head, body = head + _QUOTED_HEAD, _quoted(body)
+    return f"{MBOX_LINE}\n{head or _NO_SENDER}\n{body}"
 
 
 def split_message(data: bytes) -> tuple[bytes, bytes]:
     """Return a body's message and the rest, which begins with the line `---` or with the first diff."""
-    found = _DIFF_BEGINS.search(data)
-    return (data[: found.start()], data[found.start() :]) if found else (data, b"")
+    match = _DIFF_BEGINS.search(data)
+    return (data[: match.start()], data[match.start() :]) if match else (data, b"")
 
 
 def iso_date(text: str) -> str:

@@ -33,15 +33,15 @@ def message_id(text: str) -> str:
 
     Raises PatchRejected.
     """
-    given = text.strip()
-    if address := _ADDRESS.fullmatch(unquote(given)):
-        given = address[1]
-    given = re.sub(r"^(?:message-)?id:\s*", "", given, flags=re.IGNORECASE).strip("<> ")
-    if not _ID.fullmatch(given):
+    identifier = text.strip()
+    if address := _ADDRESS.fullmatch(unquote(identifier)):
+        identifier = address[1]
+    identifier = re.sub(r"^(?:message-)?id:\s*", "", identifier, flags=re.IGNORECASE).strip("<> ")
+    if not _ID.fullmatch(identifier):
         raise PatchRejected(
             "this is not a message-id; give the mail's Message-ID, or its address on lore.kernel.org"
         )
-    return given
+    return identifier
 
 
 def read_thread(text: str, root: Path, *, archive: str = ARCHIVE, deadline_s: float = DEADLINE_S) -> bytes:
@@ -61,8 +61,8 @@ def read_thread(text: str, root: Path, *, archive: str = ARCHIVE, deadline_s: fl
         if size > MAX_INPUT_BYTES:
             raise PatchRejected(f"the series of {asked} is larger than {MAX_INPUT_BYTES >> 20} MiB")
         covers = [
-            b"From git@z Thu Jan  1 00:00:00 1970\n" + one.read_bytes() + b"\n"
-            for one in out.glob("series.cover")
+            b"From git@z Thu Jan  1 00:00:00 1970\n" + cover.read_bytes() + b"\n"
+            for cover in out.glob("series.cover")
         ]
         return b"".join([*covers, letters[0].read_bytes()])
 

@@ -23,7 +23,7 @@ def cut_mbox(data: bytes) -> tuple[bytes, ...]:
 
     A byte-order mark, which editors of some systems put before a file, is passed over.
     """
-    starts = [found.start() for found in _FROM_LINE.finditer(data) if _begins_mail(data, found)]
+    starts = [match.start() for match in _FROM_LINE.finditer(data) if _begins_mail(data, match)]
     if starts:
         pairs = zip(starts, [*starts[1:], len(data)], strict=True)
         return tuple(data[start:end].partition(b"\n")[2] for start, end in pairs)
@@ -37,7 +37,7 @@ def _is_bare(data: bytes) -> bool:
     A page of an archive may begin with the subject alone, which is not enough.
     """
     head = re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0]
-    names = {found[0].rstrip(b": \t").lower() for found in _HEADERS.finditer(head)}
+    names = {match[0].rstrip(b": \t").lower() for match in _HEADERS.finditer(head)}
     return (
         _HEADER_LINE.match(head) is not None
         and len(names) > 1
@@ -45,7 +45,7 @@ def _is_bare(data: bytes) -> bool:
     )
 
 
-def _begins_mail(data: bytes, found: re.Match[bytes]) -> bool:
+def _begins_mail(data: bytes, match: re.Match[bytes]) -> bool:
     """Return whether a From line starts a mail: headers follow it, and nothing but a blank line stands before it."""
-    before = data[max(0, found.start() - 2) : found.start()]
-    return before in (b"", b"\n", b"\n\n", b"\r\n") and _HEADERS.match(data, found.end() + 1) is not None
+    before = data[max(0, match.start() - 2) : match.start()]
+    return before in (b"", b"\n", b"\n\n", b"\r\n") and _HEADERS.match(data, match.end() + 1) is not None

@@ -113,18 +113,18 @@ def _inflated(upload: Upload, make: Callable[[], zlib._Decompress | lzma.LZMADec
 
 
 def _members(name: str, archive: tarfile.TarFile) -> tuple[Upload, ...]:
-    found: list[tarfile.TarInfo] = []
+    members: list[tarfile.TarInfo] = []
     for member in archive:
         if member.isdir():
             continue
         _check_member(name, member)
-        found.append(member)
-        if len(found) > MAX_MEMBERS:
+        members.append(member)
+        if len(members) > MAX_MEMBERS:
             raise PatchRejected(f"it holds more than {MAX_MEMBERS} files; split it", file=_shown(name))
-    if not found:
+    if not members:
         raise PatchRejected("there is no file in this archive", file=_shown(name))
     files = []
-    for member in sorted(found, key=lambda one: one.name):
+    for member in sorted(members, key=lambda tarinfo: tarinfo.name):
         body = archive.extractfile(member)
         files.append(Upload(PurePosixPath(member.name).name, body.read() if body else b""))
     return tuple(files)

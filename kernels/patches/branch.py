@@ -98,9 +98,9 @@ class _Fetch:
     def _shared(self, tip: str, base: NamedRevision) -> str:
         """Fetch a branch that has history in common with the base: from where it left it."""
         self._fetch(f"+{tip}:{_TIP}", f"--depth={MAX_PATCHES + 2}")
-        found = try_git(f"--git-dir={self.repository}", "merge-base", base.commit, self.commit(_TIP))
-        if found.returncode == 0:
-            return found.stdout.decode().strip()
+        merge_base = try_git(f"--git-dir={self.repository}", "merge-base", base.commit, self.commit(_TIP))
+        if merge_base.returncode == 0:
+            return merge_base.stdout.decode().strip()
         raise PatchRejected(
             f"branch {self.branch.name} of {self._shown} shares no commit with {base.name} among its last "
             f"{MAX_PATCHES}, and has no tag of that name; say after which revision of it the series begins"

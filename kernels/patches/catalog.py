@@ -103,14 +103,14 @@ def _for_tree(entry: CatalogEntry, tree_name: str) -> TreePatch:
 
 def _read(path: Path) -> CatalogEntry:
     try:
-        given = tomllib.loads(path.read_text())
+        content = tomllib.loads(path.read_text())
         return CatalogEntry(
             name=path.stem,
-            **{field: str(given[field]) for field in ("title", "author", "link", "summary")},
-            trees={name: _tree_patch(table) for name, table in given["trees"].items()},
-            requires=tuple(given.get("requires", ())),
-            excludes=tuple(given.get("excludes", ())),
-            claims=tuple(_claim(table) for table in given["claims"]),
+            **{field: str(content[field]) for field in ("title", "author", "link", "summary")},
+            trees={name: _tree_patch(table) for name, table in content["trees"].items()},
+            requires=tuple(content.get("requires", ())),
+            excludes=tuple(content.get("excludes", ())),
+            claims=tuple(_claim(table) for table in content["claims"]),
         )
     except tomllib.TOMLDecodeError as exc:
         raise HostUnfit(f"{path.name} is not TOML: {exc}") from exc

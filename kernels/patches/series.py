@@ -92,16 +92,16 @@ def _read_diffs(letters: Sequence[Letter]) -> list[tuple[Letter, tuple[FileDiff,
     if not any(files for _, files in own):
         return [(letter, parse_diff(letter.rest)) for letter in letters]
     diffs = iter(own)
-    found = []
+    parsed = []
     for letter in letters:
         if not letter.title.reply:
-            found.append(next(diffs))
+            parsed.append(next(diffs))
             continue
         try:
-            found.append((letter, parse_diff(letter.rest)))
+            parsed.append((letter, parse_diff(letter.rest)))
         except PatchRejected:
             continue
-    return found
+    return parsed
 
 
 def make_series(patches: tuple[Patch, ...], letters: Sequence[Letter], lineup: Lineup[Diff]) -> Series:

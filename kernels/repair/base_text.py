@@ -54,9 +54,9 @@ class _Search:
 
     def find(self, wanted: Sequence[str]) -> tuple[int, ...]:
         needle = "\n" + "".join(line + "\n" for line in wanted)
-        found: list[int] = []
+        places: list[int] = []
         at = self.text.find(needle)
-        while at >= 0 and len(found) < MAX_PLACES:
-            found.append(self.starts[at])
+        while at >= 0 and len(places) < MAX_PLACES:
+            places.append(self.starts[at])
             at = self.text.find(needle, at + 1)
-        return tuple(found)
+        return tuple(places)

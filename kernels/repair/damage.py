@@ -80,7 +80,7 @@ def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
                 f"a damaged diff of more than {MAX_PARTS} files and hunks is not repaired; send it whole"
             )
         chunks += [tuple(chunk) for chunk in _chunks(files)]
-    if any(_overlap(one, other) for at, one in enumerate(chunks) for other in chunks[:at]):
+    if any(_overlap(chunk, other) for at, chunk in enumerate(chunks) for other in chunks[:at]):
         return tuple(chunks)
     together = tuple(file for chunk in chunks for file in chunk)
     return (together,) if together else ()
@@ -200,10 +200,10 @@ def _chunks(files: Sequence[tuple[DamagedFile, bool]]) -> Iterator[list[DamagedF
         yield chunk
 
 
-def _overlap(one: Sequence[DamagedFile], other: Sequence[DamagedFile]) -> bool:
+def _overlap(first: Sequence[DamagedFile], other: Sequence[DamagedFile]) -> bool:
     """Return whether two diffs change the same place of the same file."""
     places: dict[str, list[tuple[int, int]]] = {}
-    for file in one:
+    for file in first:
         places.setdefault(file.diff.old_path, []).extend(_ranges(file))
     return any(
         begin < known_end and known_begin < end

@@ -61,10 +61,10 @@ def _why(hunk: DamagedHunk, plain: Reading | None, base: BaseText) -> str:
         lines = [_line(piece) for piece in hunk.pieces[:used]]
         old, new = (sum(side in sides for side, _ in lines) for sides in (" -", " +"))
         left = sum(bool(piece.strip()) for piece in hunk.pieces[used:])
-        found = f"there are {old} and {new}" if not left else f"{left} more follow"
+        actual = f"there are {old} and {new}" if not left else f"{left} more follow"
         return (
             f"counts disagree: the header says {hunk.old_count} old and {hunk.new_count} new lines, "
-            f"{found}, and no reading with wrapped or lost lines fits the base"
+            f"{actual}, and no reading with wrapped or lost lines fits the base"
         )
     texts = [text for side, text in plain.lines if side in " -"]
     if not texts:

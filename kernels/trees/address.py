@@ -106,12 +106,12 @@ def public_address(location: str, *, private: bool = False) -> Address:
         raise UnknownTree(f"there is no host {host}; a proxy is asked for https:// and http:// only")
     if not addresses:  # only the proxy can look it up; so the proxy is asked, whatever no_proxy says
         return Address(location, location, url.scheme, public=True, by_proxy=True)
-    checked = [ipaddress.ip_address(one.partition("%")[0]) for one in addresses]
+    checked = [ipaddress.ip_address(address.partition("%")[0]) for address in addresses]
     if not private and not all(is_public(address) for address in checked):
         raise UnknownTree(
             f"{host} is an address of a closed network; name a public one, or upload the patches"
         )
-    shown = [f"[{one}]" if one.version == 6 else str(one) for one in checked]
+    shown = [f"[{address}]" if address.version == 6 else str(address) for address in checked]
     if url.scheme == "git":
         return Address(location, f"git://{shown[0]}:{port}{url.path}", "git", public=True)
     pinned = {} if ":" in host else {"http.curloptResolve": f"{host}:{port}:{','.join(shown)}"}

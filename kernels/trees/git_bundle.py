@@ -58,7 +58,9 @@ def take_bundle(repository: Path, file: Path, commit: str, base: str) -> None:
             _must_be_whole(repository, Path(place), commit, base)
             (repository / "objects" / "pack").mkdir(exist_ok=True)
             # The index last: a pack without one is not looked at.
-            for path in sorted((Path(place) / "pack").iterdir(), key=lambda one: one.suffix == ".idx"):
+            for path in sorted(
+                (Path(place) / "pack").iterdir(), key=lambda pack_file: pack_file.suffix == ".idx"
+            ):
                 path.rename(repository / "objects" / "pack" / path.name)
     if not base:
         _mark_shallow(repository, commit)
@@ -84,8 +86,8 @@ def tree_of(repository: Path, commit: str) -> str:
 
 def _pack(repository: Path, names: bytes, file: Path) -> Path:
     stem = file.with_name(f".{file.name}")
-    told = run_git(repository, "pack-objects", "--quiet", str(stem), data=names, deadline_s=DEADLINE_S)
-    digest = told.decode().strip()
+    output = run_git(repository, "pack-objects", "--quiet", str(stem), data=names, deadline_s=DEADLINE_S)
+    digest = output.decode().strip()
     for suffix in ("idx", "rev"):
         Path(f"{stem}-{digest}.{suffix}").unlink(missing_ok=True)
     return Path(f"{stem}-{digest}.pack")
@@ -99,7 +101,7 @@ def _read_head(source: IO[bytes], commit: str, base: str) -> None:
         if len(lines) > 3:
             break
     wanted = [_HEAD.decode(), *([f"-{base}"] if base else []), f"{commit} refs/kperflab/{commit}\n"]
-    said = [one.decode("utf-8", "replace") for one in lines]
+    said = [head_line.decode("utf-8", "replace") for head_line in lines]
     if base and len(said) == 3:
         said[1] = said[1].split(" ", 1)[0].rstrip("\n")  # git puts a subject behind it
     if said != wanted or line != b"\n":
@@ -159,7 +161,7 @@ def _mark_shallow(repository: Path, commit: str) -> None:
 def _shallow_with(repository: Path, commit: str) -> str:
     path = repository / "shallow"
     known = set(path.read_text().split()) if path.exists() else set()
-    return "".join(f"{one}\n" for one in sorted(known | {commit}))
+    return "".join(f"{revision}\n" for revision in sorted(known | {commit}))
 
 
 def tree_from_bundle(name: str, root: Path, file: Path, commit: str) -> None:

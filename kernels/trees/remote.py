@@ -217,9 +217,9 @@ def ask(
     return done.stdout
 
 
-def _tell(on_progress: Progress, told: bytes) -> None:
+def _tell(on_progress: Progress, output: bytes) -> None:
     """Hand on the last count that git wrote."""
-    if counts := _COUNT.findall(told):
+    if counts := _COUNT.findall(output):
         stage, percent = counts[-1]
         on_progress(_STAGES[stage], min(1.0, int(percent) / 100))
 

@@ -305,13 +305,13 @@ def _send_commit(contents: _Contents, pipe: IO[bytes]) -> str:
 
 def _version(makefile: bytes) -> str:
     """The tag that a kernel's top Makefile calls for. Raises TreeUnreadable if it names no version."""
-    found = {key.decode(): value.decode() for key, value in _VERSION.findall(makefile)}
-    numbers = [found.get(key, "") for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    parts = {key.decode(): value.decode() for key, value in _VERSION.findall(makefile)}
+    numbers = [parts.get(key, "") for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
     if not all(number.isdigit() for number in numbers):
         raise TreeUnreadable(
             "the archive is not a kernel source: its top Makefile names no VERSION, PATCHLEVEL and SUBLEVEL"
         )
-    tag = f"v{'.'.join(numbers)}{found.get('EXTRAVERSION', '')}"
+    tag = f"v{'.'.join(numbers)}{parts.get('EXTRAVERSION', '')}"
     if len(tag) > LONGEST_TAG or ".." in tag or tag.endswith((".", ".lock")):
         raise TreeUnreadable(f'the archive calls itself "{shown(tag)}", which cannot be the name of a tag')
     return tag

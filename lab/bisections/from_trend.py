@@ -30,7 +30,7 @@ def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
     if not may(by, "submit"):
         raise NotAllowed(f"{by.username} is a {by.role}: only submitters and operators can start bisections")
     page = trend_page(trend)
-    step = next((one for one in page.steps if one.bad.commit == commit), None)
+    step = next((view for view in page.steps if view.bad.commit == commit), None)
     if step is None:
         raise UnknownRow(f"trend {trend} has no step at {commit[:12]} any more")
     if why := why_not_searched(step):

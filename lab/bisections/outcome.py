@@ -50,9 +50,9 @@ def conclude(step: BisectionStep) -> Conclusion:
         return Conclusion(Outcome.FAULT, f"the good revision: {experiment.problem}", hopeless=True)
     candidate = experiment.variants.get(role=Role.CANDIDATE)
     comparison = Comparison.objects.filter(variant=candidate, metric=step.bisection.metric).first()
-    told = comparison is not None and kind_of(comparison.verdict) != "inconclusive"
+    is_decided = comparison is not None and kind_of(comparison.verdict) != "inconclusive"
     blame, problem = _trouble(candidate)
-    if blame and not told:
+    if blame and not is_decided:
         outcome = Outcome.FAULT if blame == "lab" else Outcome.SKIPPED
         return Conclusion(outcome, problem)
     if comparison is None:

@@ -89,10 +89,10 @@ def bisections_of_each(steps: Sequence[tuple[TrendLine, StepView]]) -> list[tupl
         if steps
         else ()
     )
-    found = [[row for row in rows if _searches(row, line, step)] for line, step in steps]
+    matches = [[row for row in rows if _searches(row, line, step)] for line, step in steps]
     # Many search other cases: what they did is not read.
-    prefetch_related_objects(list({row.pk: row for of in found for row in of}.values()), "steps")
-    return [tuple(map(_line, of)) for of in found]
+    prefetch_related_objects(list({row.pk: row for of in matches for row in of}.values()), "steps")
+    return [tuple(map(_line, of)) for of in matches]
 
 
 def _searches(row: Bisection, line: TrendLine, step: StepView) -> bool:

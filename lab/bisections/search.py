@@ -91,17 +91,17 @@ def conclude_step(step_id: int) -> BisectionStep:
     return settle_step(step_id, conclude(step))
 
 
-def settle_step(step_id: int, found: Conclusion) -> BisectionStep:
+def settle_step(step_id: int, conclusion: Conclusion) -> BisectionStep:
     """Write an open step's conclusion down, and fail the bisection where it cannot go on."""
     with transaction.atomic():
         BisectionStep.objects.filter(pk=step_id, outcome="").update(
             finished_at=timezone.now(),
-            **attributes(found, ("outcome", "verdict", "ratio", "low", "high", "reason")),
+            **attributes(conclusion, ("outcome", "verdict", "ratio", "low", "high", "reason")),
         )
         step = BisectionStep.objects.select_related("bisection", "experiment").get(pk=step_id)
         faults = step.bisection.steps.filter(outcome=Outcome.FAULT, revision=step.revision).count()
-        if found.hopeless or faults >= MOST_FAULTS:
-            _end(step.bisection, BisectionState.FAILED, problem=found.reason)
+        if conclusion.hopeless or faults >= MOST_FAULTS:
+            _end(step.bisection, BisectionState.FAILED, problem=conclusion.reason)
     return step
 
 

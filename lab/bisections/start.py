@@ -125,9 +125,9 @@ def _line(tree: SourceTree, asked: BisectionRequest) -> tuple[Logged, ...]:
     """The good commit, then all after it up to the bad one."""
     good, bad = resolve(tree, asked.good), resolve(tree, asked.bad)
     commits = line(tree, good, bad)
-    if found := merges(tree, good, bad):
+    if merge_count := merges(tree, good, bad):
         raise SubmissionRejected(
-            f"{asked.good}..{asked.bad} contains {found} merges, which are not patches: bisect one of the merged branches"
+            f"{asked.good}..{asked.bad} contains {merge_count} merges, which are not patches: bisect one of the merged branches"
         )
     if len(commits) > MAX_PATCHES:
         raise SubmissionRejected(

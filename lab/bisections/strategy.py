@@ -62,6 +62,6 @@ def decide(last: int, answers: Mapping[int, RevisionAnswer]) -> Decision:
         return NoStep(is_compared=answers[last] is RevisionAnswer.GOOD)
     bad = min(number for number, answer in answers.items() if answer is RevisionAnswer.BAD)
     good = max([0, *(n for n, answer in answers.items() if answer is RevisionAnswer.GOOD and n < bad)])
-    told = [good, *sorted(number for number in answers if good < number < bad), bad]
-    gap = max(pairwise(told), key=lambda ends: ends[1] - ends[0])
+    answered = [good, *sorted(number for number in answers if good < number < bad), bad]
+    gap = max(pairwise(answered), key=lambda ends: ends[1] - ends[0])
     return Compare(sum(gap) // 2) if gap[1] - gap[0] > 1 else StepFound(good, bad)

@@ -81,7 +81,7 @@ def compare_experiment(experiment_id: int) -> int:
                     points += base_point(case, metric, base, _ground(variants, arms))
     _adjust(shifted)
     lacking = _is_partial(experiment)
-    comparisons = [_comparison(one, lacking=lacking) for one in shifted] + refused
+    comparisons = [_comparison(comparison, lacking=lacking) for comparison in shifted] + refused
     adjusted = adjust([effect.p_value for effect in found_effects])
     for effect, q_value in zip(found_effects, adjusted, strict=True):
         effect.q_value = q_value
@@ -161,7 +161,7 @@ def _arm(variant: Variant, boots: Mapping[int, list[float]]) -> Arm:
 
 def _ground(variants: list[Variant], arms: Arms) -> list[Arm]:
     """The boots of the base and of the base once more."""
-    return [arms[one.pk] for one in variants if one.role in {Role.BASE, Role.AA}]
+    return [arms[variant.pk] for variant in variants if variant.role in {Role.BASE, Role.AA}]
 
 
 def _shifts(
@@ -170,7 +170,7 @@ def _shifts(
     """Every variant but the base, compared with it; the placebo's own shift is the others' floor."""
     ground = {role: [arms[v.pk] for v in variants if v.role == role] for role in Role}
     base = [*ground[Role.BASE], *ground[Role.AA]]
-    found = []
+    comparisons = []
     for variant in variants:
         if variant.role == Role.BASE:
             continue
@@ -187,12 +187,17 @@ def _shifts(
         notes = _notes(experiment, case, metric, [*own, candidate])
         # Boots that should agree to the last instruction have no spread; their disagreement is a note of its own.
         spread = None if experiment.clock == "instructions" else compare_spread(own, candidate)
-        found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, at_level, spread, notes))
-    layout = max((_spread(one) for one in found if one.variant.role == Role.PLACEBO), default=0.0)
-    for one in found:
-        if one.variant.role == Role.CANDIDATE:
-            one.floor = max(one.floor, layout)
-    return found
+        comparisons.append(
+            _Shifted(case, variant, metric, shift, judged, nominal, floor, at_level, spread, notes)
+        )
+    layout = max(
+        (_spread(comparison) for comparison in comparisons if comparison.variant.role == Role.PLACEBO),
+        default=0.0,
+    )
+    for comparison in comparisons:
+        if comparison.variant.role == Role.CANDIDATE:
+            comparison.floor = max(comparison.floor, layout)
+    return comparisons
 
 
 def _nominal(experiment: Experiment, candidate: Arm) -> float:
@@ -215,7 +220,7 @@ def _notes(experiment: Experiment, case: Case, metric: dict[str, Any], sides: li
     """Return warnings for readers: boots that should agree and do not, unfinished warm-up."""
     if experiment.clock == "instructions":
         said = filter(None, (disagreement(arm) for arm in sides))
-        return [f"{case.workload} is not deterministic here: {metric['name']}, {one}" for one in said]
+        return [f"{case.workload} is not deterministic here: {metric['name']}, {warning}" for warning in said]
     trend = trend_left(list(sides[-1].boots.values()), alpha=TREND_LEVEL)
     if trend is None or trend.p_value >= TREND_LEVEL:
         return []
@@ -254,22 +259,22 @@ def _effects(
 def _adjust(shifted: list[_Shifted]) -> None:
     """Adjust the p values for all metrics of all cases of one variant: what one reads together."""
     families: dict[int, list[_Shifted]] = defaultdict(list)
-    for one in shifted:
-        families[one.variant.pk].append(one)
+    for comparison in shifted:
+        families[comparison.variant.pk].append(comparison)
     for family in families.values():
         _note_spreads(family)
-        adjusted = adjust([one.shift.p_value for one in family])
-        for one, q_value in zip(family, adjusted, strict=True):
-            one.q_value, one.metrics = q_value, len(adjusted) - adjusted.count(None)
+        adjusted = adjust([comparison.shift.p_value for comparison in family])
+        for comparison, q_value in zip(family, adjusted, strict=True):
+            comparison.q_value, comparison.metrics = q_value, len(adjusted) - adjusted.count(None)
 
 
 def _note_spreads(family: list[_Shifted]) -> None:
     """Add what is certain of how much the boots of one variant differ, over all of its metrics."""
-    spreads = [(one, one.spread) for one in family if one.spread is not None]
+    spreads = [(comparison, comparison.spread) for comparison in family if comparison.spread is not None]
     adjusted = adjust([spread.p_value for _, spread in spreads])
-    for (one, spread), q_value in zip(spreads, adjusted, strict=True):
-        line = spread_note(one.metric["name"], one.variant.name, spread, q_value)
-        one.notes += [line] if line else []
+    for (comparison, spread), q_value in zip(spreads, adjusted, strict=True):
+        line = spread_note(comparison.metric["name"], comparison.variant.name, spread, q_value)
+        comparison.notes += [line] if line else []
 
 
 def _is_partial(experiment: Experiment) -> bool:
@@ -280,32 +285,37 @@ def _is_partial(experiment: Experiment) -> bool:
     return set(asked) != set(counted)
 
 
-def _comparison(one: _Shifted, *, lacking: bool) -> Comparison:
+def _comparison(comparison: _Shifted, *, lacking: bool) -> Comparison:
     """Return the row of one comparison. lacking: boots that were asked for are missing."""
-    metric = one.metric
+    metric = comparison.metric
     verdict = judge(
-        one.judged,
+        comparison.judged,
         better=metric["better"],
         margin=metric["margin"],
-        floor=one.floor,
-        q_value=one.q_value,
-        level_used=one.nominal,
+        floor=comparison.floor,
+        q_value=comparison.q_value,
+        level_used=comparison.nominal,
         unit=metric["unit"],
     )
     verdict, shift = allow_for_family(
-        verdict, one.shift, one.q_value, metrics=one.metrics, at_level=one.at_level, unit=metric["unit"]
+        verdict,
+        comparison.shift,
+        comparison.q_value,
+        metrics=comparison.metrics,
+        at_level=comparison.at_level,
+        unit=metric["unit"],
     )
     return Comparison(
-        experiment_id=one.case.experiment_id,
-        case=one.case,
-        variant=one.variant,
+        experiment_id=comparison.case.experiment_id,
+        case=comparison.case,
+        variant=comparison.variant,
         **_of_metric(metric),
         **attributes(shift, _OF_SHIFT),
-        q_value=one.q_value,
-        floor=one.floor,
+        q_value=comparison.q_value,
+        floor=comparison.floor,
         partial=lacking,
         verdict=verdict.word,
         boots_needed=verdict.boots_needed,
         reason=verdict.reason,
-        notes=one.notes,
+        notes=comparison.notes,
     )

@@ -88,24 +88,24 @@ def case_spreads(experiment_id: int) -> dict[int, CaseSpread]:
 def _case(case: Case, runs: list[Run], *, both: bool) -> CaseSpread:
     values = _values(runs)
     metrics = []
-    for metric in sorted(case.metrics, key=lambda one: not one["primary"]):
+    for metric in sorted(case.metrics, key=lambda metric: not metric["primary"]):
         variants = _variants(runs, values.get(metric["name"], {}), both=both)
         if variants:
             metrics.append(MetricSpread(metric["name"], metric["unit"], metric["primary"], variants))
     kept = [(run, run.extras["histogram"]) for run in runs if is_histogram(run.extras)]
-    unit = next((str(told.get("unit", "")) for _, told in kept), "")
+    unit = next((str(histogram.get("unit", "")) for _, histogram in kept), "")
     return CaseSpread(case.pk, tuple(metrics), _tails(kept), unit)
 
 
 def _values(runs: list[Run]) -> dict[str, dict[int, list[float]]]:
     """By metric and run: its iterations in order."""
-    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    by_metric: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     rows = Sample.objects.filter(run__in=[run.pk for run in runs], warmup=False).order_by(
         "run_id", "iteration"
     )
     for metric, run, value in rows.values_list("metric", "run_id", "value"):
-        found[metric][run].append(value)
-    return found
+        by_metric[metric][run].append(value)
+    return by_metric
 
 
 def _variants(runs: list[Run], values: Mapping[int, list[float]], *, both: bool) -> tuple[VariantSpread, ...]:
@@ -126,16 +126,16 @@ def _variants(runs: list[Run], values: Mapping[int, list[float]], *, both: bool)
 
 def is_histogram(extras: Mapping[str, Any]) -> bool:
     """Return whether a workload kept how often it saw each value."""
-    given = extras.get("histogram")
-    return isinstance(given, Mapping) and isinstance(given.get("counts"), Mapping)
+    histogram = extras.get("histogram")
+    return isinstance(histogram, Mapping) and isinstance(histogram.get("counts"), Mapping)
 
 
 def _tails(kept: list[tuple[Run, Mapping[str, Any]]]) -> tuple[Tail, ...]:
     by_variant: dict[str, list[tuple[dict[float, int], int]]] = defaultdict(list)
-    for run, told in kept:
+    for run, histogram in kept:
         try:
-            counts = {float(value): int(n) for value, n in told["counts"].items() if int(n) > 0}
-            by_variant[run.variant.name].append((counts, int(told.get("overflow", 0))))
+            counts = {float(value): int(n) for value, n in histogram["counts"].items() if int(n) > 0}
+            by_variant[run.variant.name].append((counts, int(histogram.get("overflow", 0))))
         except (TypeError, ValueError):
             # A workload of another lab may keep something else under this name: no histogram then.
             continue

@@ -138,7 +138,7 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         name=row.experiment.name,
         base=base.name,
         cell=cell_data(row),
-        boots=tuple(_boots(one, list(measured)) for one in (base, row.variant)),
+        boots=tuple(_boots(variant, list(measured)) for variant in (base, row.variant)),
         invalid=tuple(invalid_data(run) for run in measured if run.invalid),
         metrics=_metrics(row),
         symbols=moved(CPU),
@@ -163,8 +163,8 @@ def _boots(variant: Variant, measured: list[Run]) -> BootCount:
 def _metrics(row: Comparison) -> tuple[MovedMetric, ...]:
     others = Comparison.objects.filter(case=row.case, variant=row.variant, verdict__in=CHANGES)
     return tuple(
-        MovedMetric(one.pk, one.metric, cell_data(one))
-        for one in others.exclude(pk=row.pk).select_related("variant").order_by("-primary", "metric")
+        MovedMetric(comparison.pk, comparison.metric, cell_data(comparison))
+        for comparison in others.exclude(pk=row.pk).select_related("variant").order_by("-primary", "metric")
     )
 
 
@@ -178,8 +178,10 @@ def _symbols(page: ProfilePage, base: Variant, variant: Variant) -> MovedSymbols
         for row in page.symbols
         if row.own[ours].certain or row.total[ours].certain
     ]
-    moved.sort(key=lambda one: -max(abs(pair[1].size - pair[0].size) for pair in (one.own, one.total)))
-    claims = next((one for one in page.claims if one.variant == variant.name), None)
+    moved.sort(
+        key=lambda symbol: -max(abs(pair[1].size - pair[0].size) for pair in (symbol.own, symbol.total))
+    )
+    claims = next((claim for claim in page.claims if claim.variant == variant.name), None)
     return MovedSymbols(True, page.columns[ours].doubt, tuple(moved[:_MOST_SYMBOLS]), claims)
 
 
@@ -192,21 +194,21 @@ def _counters(page: CounterPage, base: Variant, variant: Variant) -> MovedCounte
         for row in page.rows
         if row.cells[places[variant.pk]].certain
     ]
-    moved.sort(key=lambda one: -change_of(one.variant))
+    moved.sort(key=lambda counter: -change_of(counter.variant))
     return MovedCounters(True, page.doubt, tuple(moved[:_MOST_SYMBOLS]), page.unavailable)
 
 
 def _configs(base: Variant, variant: Variant, root: Path) -> tuple[tuple[ConfigChange, ...], str]:
     """Return the differences of the resolved configurations, or why they are unknown."""
     read = []
-    for one in (base, variant):
-        if one.build is None or not one.build.artifact_key:
-            return (), f"{one.name} has no kernel"
-        kernel = stored_artifact(one.build, root)
+    for side in (base, variant):
+        if side.build is None or not side.build.artifact_key:
+            return (), f"{side.name} has no kernel"
+        kernel = stored_artifact(side.build, root)
         try:
             read.append(_options(kernel.config if kernel else Path("/nonexistent")))
         except OSError:
-            return (), _gone(one.name, one.build.expired_at)
+            return (), _gone(side.name, side.build.expired_at)
     ours, theirs = read[1], read[0]
     return (
         tuple(
@@ -228,7 +230,7 @@ def _options(path: Path) -> dict[str, str]:
     """The symbols of a .config that are set; one that is off counts like one that does not exist."""
     options = {}
     for line in path.read_text(errors="replace").splitlines():
-        name, found, value = line.partition("=")
-        if found and name.startswith("CONFIG_"):
+        name, separator, value = line.partition("=")
+        if separator and name.startswith("CONFIG_"):
             options[name.removeprefix("CONFIG_")] = value
     return options

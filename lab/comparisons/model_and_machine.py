@@ -30,10 +30,10 @@ def cycles_by_latency(case_id: int) -> dict[str, Mapping[str, float]]:
     rows = Run.objects.filter(
         case=case_id, purpose="measured", extras__contention__has_key="latencies", invalid=[]
     )
-    found = rows.order_by("variant__position", "-pk").values_list(
+    pairs = rows.order_by("variant__position", "-pk").values_list(
         "variant__name", "extras__contention__latencies"
     )
-    return {name: latencies for name, latencies in found if isinstance(latencies, Mapping)}
+    return {name: latencies for name, latencies in pairs if isinstance(latencies, Mapping)}
 
 
 def models_and_machines(row: Experiment) -> dict[int, list[ModelAndMachineData]]:
@@ -54,8 +54,8 @@ def models_and_machines(row: Experiment) -> dict[int, list[ModelAndMachineData]]
     if not others:
         return {}
     hardware = _hardware([row] if row.clock == "wall" else others)
-    found = {case.pk: list(_tables(row, case, others, hardware)) for case in row.cases.all()}
-    return {case: tables for case, tables in found.items() if tables}
+    by_case = {case.pk: list(_tables(row, case, others, hardware)) for case in row.cases.all()}
+    return {case: tables for case, tables in by_case.items() if tables}
 
 
 def _hardware(experiments: Iterable[Experiment]) -> dict[int, tuple[str, int]]:
@@ -68,13 +68,13 @@ def _hardware(experiments: Iterable[Experiment]) -> dict[int, tuple[str, int]]:
         environment__machine__accelerator__in=_HARDWARE,
     ).order_by("-pk")
     recorded = boots.values_list("experiment_id", "environment__guest", "environment__machine__accelerator")
-    found = {}
+    hardware = {}
     for experiment, guest, accelerator in recorded:
         cpus = guest.get("cpus") if isinstance(guest, Mapping) else None
         if isinstance(cpus, int):
             processor = str(guest.get("cpu_model", "")).strip() or "an unnamed processor"
-            found[experiment] = (processor if accelerator == "none" else f"{processor} under KVM", cpus)
-    return found
+            hardware[experiment] = (processor if accelerator == "none" else f"{processor} under KVM", cpus)
+    return hardware
 
 
 def _tables(
@@ -113,9 +113,17 @@ def _different(model: Case, machine: Case) -> list[str]:
 
 def _table(model: Case, machine: Case, cpus: int, processor: str) -> ModelAndMachineData | None:
     cycles = next(
-        (one["name"] for one in model.metrics if one["primary"] and one["name"].endswith(f"_{cpus}")), ""
+        (
+            metric["name"]
+            for metric in model.metrics
+            if metric["primary"] and metric["name"].endswith(f"_{cpus}")
+        ),
+        "",
     )
-    time = next((one["name"] for one in machine.metrics if one["primary"] and one["better"] == "lower"), "")
+    time = next(
+        (metric["name"] for metric in machine.metrics if metric["primary"] and metric["better"] == "lower"),
+        "",
+    )
     modelled, measured = _shifts(model, cycles), _shifts(machine, time)
     rows = [
         ModelAndMachineRow(variant=name, model=shift, machine=measured[kernel][1])
@@ -143,11 +151,13 @@ def _shifts(case: Case, metric: str) -> dict[Kernel, tuple[str, ShiftData]]:
     )
     changes = dict(case.experiment.switches.filter(kind="config").values_list("name", "text"))
     return {
-        _kernel(one.variant, changes): (
-            one.variant.name,
-            ShiftData(ratio=one.ratio, low=one.low, high=one.high, verdict=one.verdict),
+        _kernel(comparison.variant, changes): (
+            comparison.variant.name,
+            ShiftData(
+                ratio=comparison.ratio, low=comparison.low, high=comparison.high, verdict=comparison.verdict
+            ),
         )
-        for one in compared.select_related("variant__build").order_by("variant__position")
+        for comparison in compared.select_related("variant__build").order_by("variant__position")
     }
 
 

@@ -164,9 +164,11 @@ def _case(
         params=case.params,
         metrics=metrics,
         lines=[
-            {"run": one.run, "variant": one.variant, "line": one.line} for one in boots.medians if one.line
+            {"run": boot.run, "variant": boot.variant, "line": boot.line}
+            for boot in boots.medians
+            if boot.line
         ],
-        proofs=[_proof(one) for one in boots.verified if "verified" in one.extras],
+        proofs=[_proof(boot) for boot in boots.verified if "verified" in boot.extras],
         failures=_failures(runs),
         invalid=[invalid_data(run) for run in runs if run.state == RunState.DONE and run.invalid],
         models_and_machines=beside,
@@ -206,26 +208,33 @@ def _metrics(
 ) -> list[MetricData]:
     """Return the metrics of a case, primary ones first, each with its cells in the order of the variants."""
     by_metric: dict[str, list[Comparison]] = defaultdict(list)
-    for one in sorted(compared, key=lambda one: one.variant.position):
-        if one.case_id == case.pk:
-            by_metric[one.metric].append(one)
+    for comparison in sorted(compared, key=lambda comparison: comparison.variant.position):
+        if comparison.case_id == case.pk:
+            by_metric[comparison.metric].append(comparison)
     alarms = false_alarms(case) if by_metric else {}
     spreads = {metric.metric: metric for metric in spread.metrics}
     metrics = []
     for name, rows in by_metric.items():
         # The base's median over both of its boots a block; only the second ones are compared with the first alone.
-        judged = [one for one in rows if one.variant.role != Role.AA] or rows
+        judged = [comparison for comparison in rows if comparison.variant.role != Role.AA] or rows
         metrics.append(
             MetricData(
                 name=name,
                 unit=rows[0].unit,
                 better=rows[0].better,
                 primary=rows[0].primary,
-                base_median=next((one.base_median for one in judged if one.base_median is not None), None),
+                base_median=next(
+                    (comparison.base_median for comparison in judged if comparison.base_median is not None),
+                    None,
+                ),
                 alarms=alarms.get(name, AlarmsData(called=0, compared=0)),
                 spreads=_spreads(spreads[name]) if name in spreads else [],
-                cells=[cell_data(one) for one in rows],
-                effects=[_effect(one) for one in effects if one.case_id == case.pk and one.metric == name],
+                cells=[cell_data(comparison) for comparison in rows],
+                effects=[
+                    _effect(effect)
+                    for effect in effects
+                    if effect.case_id == case.pk and effect.metric == name
+                ],
             )
         )
     return sorted(metrics, key=lambda metric: not metric["primary"])

@@ -81,19 +81,19 @@ def _machine(row: Experiment) -> str:
     parts = {name: environment.get(name) or {} for name in ("guest", "host", "machine")}
     accelerator = parts["machine"].get("accelerator") or parts["host"].get("accelerator")
     model = parts["host"].get("host_cpu") or parts["guest"].get("cpu_model")
-    return ", ".join(str(one) for one in (model, accelerator) if one)
+    return ", ".join(str(part) for part in (model, accelerator) if part)
 
 
 def _obstacles(first: PairSide, second: PairSide) -> tuple[str, ...]:
-    found = []
+    obstacles = []
     if first.row == second.row:
-        found.append("Both are the same experiment: choose another for one side.")
+        obstacles.append("Both are the same experiment: choose another for one side.")
     if first.row.clock != second.row.clock:
-        found.append(f"They count different clocks: {first.row.clock} and {second.row.clock}.")
+        obstacles.append(f"They count different clocks: {first.row.clock} and {second.row.clock}.")
     if first.machine != second.machine:
         names = " and ".join(side.machine or "one that was not recorded" for side in (first, second))
-        found.append(f"They ran on different machine models: {names}.")
-    return tuple(found)
+        obstacles.append(f"They ran on different machine models: {names}.")
+    return tuple(obstacles)
 
 
 def _identity(case: Case) -> str:
@@ -112,18 +112,18 @@ def _rows(ours: Case, theirs: Case) -> tuple[PairRow, ...]:
 
 def _by_metric(case: Case) -> dict[str, dict[str, Comparison]]:
     grouped: dict[str, dict[str, Comparison]] = {}
-    for one in case.comparisons.select_related("variant").order_by("variant__pk", "pk"):
-        grouped.setdefault(one.metric, {})[one.variant.name] = one
+    for comparison in case.comparisons.select_related("variant").order_by("variant__pk", "pk"):
+        grouped.setdefault(comparison.metric, {})[comparison.variant.name] = comparison
     return grouped
 
 
 def _row(metric: str, first: dict[str, Comparison], second: dict[str, Comparison]) -> PairRow:
-    one = next(iter(first.values()))
+    comparison = next(iter(first.values()))
     names = dict.fromkeys((*first, *second))
     return PairRow(
         metric=metric,
-        unit=one.unit,
-        primary=one.primary,
+        unit=comparison.unit,
+        primary=comparison.primary,
         first_base=_base(first.values()),
         second_base=_base(second.values()),
         patches=tuple((name, (first.get(name), second.get(name))) for name in names),
@@ -132,5 +132,5 @@ def _row(metric: str, first: dict[str, Comparison], second: dict[str, Comparison
 
 def _base(comparisons: Iterable[Comparison]) -> float | None:
     """Return the base's median; a candidate's block may have been left out, so the one of most boots counts."""
-    known = [one for one in comparisons if one.base_median is not None]
-    return max(known, key=lambda one: one.boots).base_median if known else None
+    known = [comparison for comparison in comparisons if comparison.base_median is not None]
+    return max(known, key=lambda comparison: comparison.boots).base_median if known else None

@@ -72,8 +72,8 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
         rows = rows.filter(primary=True)
     if chosen.search:
         text = chosen.search
-        found = Q(experiment__name__icontains=text) | Q(variant__name__icontains=text)
-        rows = rows.filter(found | Q(metric__icontains=text))
+        condition = Q(experiment__name__icontains=text) | Q(variant__name__icontains=text)
+        rows = rows.filter(condition | Q(metric__icontains=text))
     if chosen.state != "all":
         rows = rows.filter(triage__in=OPEN if chosen.state == "open" else (chosen.state,))
     return rows.order_by("-experiment_id", "case__position", "variant__position", "-primary", "metric")
@@ -112,8 +112,8 @@ def decisions(on: Regression) -> list[Triage]:
 
 def comparison_of(on: Regression) -> tuple[int, int]:
     """The numbers of the experiment and of the comparison that it is now. Raises UnknownRow."""
-    found = Comparison.objects.filter(case=on.case_id, variant=on.variant_id, metric=on.metric)
-    row = found.values_list("experiment", "pk").first()
+    comparisons = Comparison.objects.filter(case=on.case_id, variant=on.variant_id, metric=on.metric)
+    row = comparisons.values_list("experiment", "pk").first()
     if row is None:
         raise UnknownRow(
             f"there is no comparison of {on.metric} for case {on.case_id}, variant {on.variant_id}"

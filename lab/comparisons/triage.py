@@ -83,8 +83,8 @@ def note_decisions(experiment_id: int, comparisons: Iterable[Comparison]) -> Non
 
 
 def _must_be_one(on: Regression) -> None:
-    found = Comparison.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
-    row = found.filter(variant__role=Role.CANDIDATE).first()
+    comparisons = Comparison.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
+    row = comparisons.filter(variant__role=Role.CANDIDATE).first()
     if row is None:
         raise UnknownRow(
             f"there is no comparison of {on.metric} for case {on.case_id}, variant {on.variant_id}"
@@ -93,22 +93,22 @@ def _must_be_one(on: Regression) -> None:
         raise UnknownRow(f"there is no regression of {on.metric} here: its verdict is {row.verdict}")
 
 
-def _checked(given: Decision) -> Decision:
-    if given.state not in Triage.State.values:
+def _checked(decision: Decision) -> Decision:
+    if decision.state not in Triage.State.values:
         valid = ", ".join(Triage.State.values)
-        raise FieldRefused("state", f'there is no state "{given.state[:40]}"; valid: {valid}')
-    reason, fixed_by = (text.replace("\0", "").strip() for text in (given.reason, given.fixed_by))
+        raise FieldRefused("state", f'there is no state "{decision.state[:40]}"; valid: {valid}')
+    reason, fixed_by = (text.replace("\0", "").strip() for text in (decision.reason, decision.fixed_by))
     if len(reason) > LONGEST:
         raise FieldRefused("reason", f"a reason has at most {LONGEST:,} characters, this one {len(reason):,}")
     check_field(reason, "reason", lines=True)
     check_field(fixed_by, "fixed_by")
-    if given.state != Triage.State.FIXED:
-        return Decision(given.state, reason)
+    if decision.state != Triage.State.FIXED:
+        return Decision(decision.state, reason)
     if not _FIXED_BY.match(fixed_by) or len(fixed_by) > 500:
         raise FieldRefused(
             "fixed_by", "name the commit that fixes it by 7 hex digits or more, or give a link"
         )
-    return Decision(given.state, reason, fixed_by)
+    return Decision(decision.state, reason, fixed_by)
 
 
 def _outdated(newest: Triage | None) -> str:

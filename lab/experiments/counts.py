@@ -27,33 +27,35 @@ class ExperimentCounts:
 
 def count_experiments(experiment_ids: Sequence[int]) -> dict[int, ExperimentCounts]:
     """Count for each of these experiments, in three questions."""
-    found = {experiment_id: ExperimentCounts() for experiment_id in experiment_ids}
-    runs = Run.objects.filter(experiment__in=found).order_by()
+    by_experiment = {experiment_id: ExperimentCounts() for experiment_id in experiment_ids}
+    runs = Run.objects.filter(experiment__in=by_experiment).order_by()
     for experiment, state, count in runs.values_list("experiment_id", "state").annotate(Count("pk")):
-        found[experiment].boots_total += count
-        found[experiment].boots_over += count if state in OVER else 0
-    variants = Variant.objects.filter(experiment__in=found).values_list(
+        by_experiment[experiment].boots_total += count
+        by_experiment[experiment].boots_over += count if state in OVER else 0
+    variants = Variant.objects.filter(experiment__in=by_experiment).values_list(
         "pk", "experiment_id", "state", "role"
     )
     candidates: set[int] = set()
     for variant, experiment, state, role in variants.order_by():
         pruned, candidate = state == VariantState.PRUNED, role == Role.CANDIDATE
-        found[experiment].pruned += pruned
-        found[experiment].variants += not pruned
-        found[experiment].unjudged += candidate and not pruned
+        by_experiment[experiment].pruned += pruned
+        by_experiment[experiment].variants += not pruned
+        by_experiment[experiment].unjudged += candidate and not pruned
         if candidate:
             candidates.add(variant)
-    _count_verdicts(found, candidates)
-    return found
+    _count_verdicts(by_experiment, candidates)
+    return by_experiment
 
 
-def _count_verdicts(found: Mapping[int, ExperimentCounts], candidates: Container[int]) -> None:
+def _count_verdicts(by_experiment: Mapping[int, ExperimentCounts], candidates: Container[int]) -> None:
     """Count the verdicts of primary metrics. By key: a join with variants would read all of them."""
-    rows = Comparison.objects.filter(experiment__in=found, primary=True).order_by("experiment_id", "verdict")
+    rows = Comparison.objects.filter(experiment__in=by_experiment, primary=True).order_by(
+        "experiment_id", "verdict"
+    )
     judged: set[int] = set()
     for experiment, variant, verdict in rows.values_list("experiment_id", "variant_id", "verdict"):
         if variant in candidates:
-            counts = found[experiment]
+            counts = by_experiment[experiment]
             counts.verdicts[verdict] = counts.verdicts.get(verdict, 0) + 1
             counts.unjudged -= variant not in judged
             judged.add(variant)

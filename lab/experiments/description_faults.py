@@ -62,7 +62,7 @@ def _unresolved(workload: Workload, case: Mapping[str, Any], clock: Any) -> str:
 
 def _partner_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each name that two switches have, and for each that a switch requires or excludes in vain."""
-    switches = [one for field in SWITCH_FIELDS for one in _tables(mapping, field)]
+    switches = [pair for field in SWITCH_FIELDS for pair in _tables(mapping, field)]
     names = [str(switch.get("name", "")) for _, switch in switches]
     for (place, switch), name in zip(switches, names, strict=True):
         if names.count(name) > 1 and name:

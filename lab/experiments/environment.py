@@ -46,9 +46,9 @@ def surroundings(experiment: Experiment, *, root: Path) -> Surroundings:
         return Surroundings()
     kernel = stored_artifact(base.build, root)
     run = Run.objects.filter(variant=base, purpose=Purpose.MEASURED, state=RunState.DONE).first()
-    told = run.environment if run else {}
-    guest, host, machine = (_part(told, name) for name in ("guest", "host", "machine"))
-    config = kernel.metadata.config_sha256 if kernel else str(told.get("config_sha256", ""))
+    environment = run.environment if run else {}
+    guest, host, machine = (_part(environment, name) for name in ("guest", "host", "machine"))
+    config = kernel.metadata.config_sha256 if kernel else str(environment.get("config_sha256", ""))
     return Surroundings(
         cpu=str(guest.get("cpu_model", "")),
         accelerator=str(machine.get("accelerator") or host.get("accelerator") or ""),
@@ -82,8 +82,8 @@ def artifact_of(key: str, root: Path) -> Artifact | None:
         return None
 
 
-def _part(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = told.get(name)
+def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = environment.get(name)
     return part if isinstance(part, Mapping) else {}
 
 

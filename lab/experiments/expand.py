@@ -69,12 +69,12 @@ def expand(toggles: Sequence[Toggle], design: str, compatible: Compatible) -> li
     Raises SpecError when there would be more than MOST_COMBINATIONS.
     """
     by_name = {toggle.name: toggle for toggle in toggles}
-    found = []
+    expanded = []
     for chosen in _design(toggles, design):
         reason = _broken_rule(chosen, by_name)
         clash = Clash(reason) if reason else compatible(chosen)
-        found.append(Combination(chosen, clash))
-    return found
+        expanded.append(Combination(chosen, clash))
+    return expanded
 
 
 def _design(toggles: Sequence[Toggle], design: str) -> list[tuple[str, ...]]:

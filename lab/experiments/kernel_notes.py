@@ -14,7 +14,7 @@ def note_kernels(experiment_id: int) -> None:
     """Write the notes of all variants that are built again; doing it twice changes nothing."""
     experiment = Experiment.objects.get(pk=experiment_id)
     variants = list(experiment.variants.select_related("build"))
-    base = next((one.build for one in variants if one.role == Role.BASE), None)
+    base = next((variant.build for variant in variants if variant.role == Role.BASE), None)
     wanted = _wanted(experiment.spec)
     for variant in variants:
         if variant.build is None or not variant.build.code_hash:
@@ -41,5 +41,5 @@ def _reproduced(variant: Variant, wanted: dict[str, BuiltKernel]) -> str:
 
 def _wanted(spec: dict[str, Any]) -> dict[str, BuiltKernel]:
     """Return by variant the kernels that this experiment should reproduce, if it is a reproduction."""
-    told = (spec.get("reproduces") or {}).get("kernels") or []
-    return {one["variant"]: BuiltKernel(**one) for one in told}
+    kernels = (spec.get("reproduces") or {}).get("kernels") or []
+    return {kernel["variant"]: BuiltKernel(**kernel) for kernel in kernels}

@@ -97,10 +97,10 @@ def experiments_found(asked: ExperimentFilter) -> QuerySet[Experiment]:
     if columns == ("pk",):
         return rows.order_by("-pk" if down else "pk")
     if not down:
-        return rows.order_by(*(F(one).asc(nulls_last=True) for one in columns))
+        return rows.order_by(*(F(column).asc(nulls_last=True) for column in columns))
     # As an index has them, read from its end: what is open comes first. Nobody's experiments come last.
     side = {"nulls_last": True} if columns == ORDERS["submitter"] else {"nulls_first": True}
-    return rows.order_by(*(F(one).desc(**side) for one in columns))
+    return rows.order_by(*(F(column).desc(**side) for column in columns))
 
 
 def list_page(asked: ExperimentFilter, page: int = 1, *, size: int = PAGE_SIZE) -> ListPage:
@@ -118,13 +118,13 @@ def list_page(asked: ExperimentFilter, page: int = 1, *, size: int = PAGE_SIZE) 
 
 def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
     """Return rows as the list shows them, in six questions."""
-    found = list(rows.select_related("tree", "target", "submitter").defer("spec"))
-    ids = [row.pk for row in found]
+    experiments = list(rows.select_related("tree", "target", "submitter").defer("spec"))
+    ids = [row.pk for row in experiments]
     counted = count_experiments(ids)
-    switches: dict[int, list[str]] = {one: [] for one in ids}
+    switches: dict[int, list[str]] = {experiment: [] for experiment in ids}
     for experiment, name in Switch.objects.filter(experiment__in=ids).values_list("experiment_id", "name"):
         switches[experiment].append(name)
-    return tuple(ExperimentLine(row, counted[row.pk], tuple(switches[row.pk])) for row in found)
+    return tuple(ExperimentLine(row, counted[row.pk], tuple(switches[row.pk])) for row in experiments)
 
 
 def filter_choices() -> FilterChoices:
@@ -143,8 +143,8 @@ def filter_choices() -> FilterChoices:
 
 
 def _names(rows: QuerySet[Tree] | QuerySet[Target] | QuerySet[User], column: str) -> tuple[str, ...]:
-    found: Sequence[str] = list(rows.values_list(column, flat=True))
-    return tuple(found)
+    names: Sequence[str] = list(rows.values_list(column, flat=True))
+    return tuple(names)
 
 
 def _equal(asked: ExperimentFilter) -> Q:
@@ -179,7 +179,7 @@ def _holds(word: str) -> Q:
         own |= Q(base_commit__startswith=word.lower())
     if number.isascii() and number.isdecimal() and len(number) < 19:
         own |= Q(pk=int(number))
-    told = Switch.objects.filter(experiment=OuterRef("pk")).filter(
+    switches = Switch.objects.filter(experiment=OuterRef("pk")).filter(
         Q(title__icontains=word) | Q(author__icontains=word) | Q(name__icontains=word)
     )
-    return own | Q(Exists(told))
+    return own | Q(Exists(switches))

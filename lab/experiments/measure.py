@@ -20,10 +20,10 @@ MOST_PROFILE_BOOTS = 50
 DEFAULT_BOOTS = {"wall": 10, "instructions": 2, "contention": 5}
 
 
-def _is_a_way_to_profile(given: Any) -> Any:
-    if given is None or isinstance(given, bool) or given == "exact":
-        return given
-    shown = f'"{given}"' if isinstance(given, str) else given
+def _is_a_way_to_profile(value: Any) -> Any:
+    if value is None or isinstance(value, bool) or value == "exact":
+        return value
+    shown = f'"{value}"' if isinstance(value, str) else value
     raise ValueError(f'{str(shown)[:80]} is neither true, false nor "exact"')
 
 
@@ -99,20 +99,24 @@ class MeasureSpec(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _boots_suit_the_clock(cls, given: Any) -> Any:
-        if isinstance(given, Mapping) and "boots" not in given and given.get("clock") in tuple(DEFAULT_BOOTS):
-            return {**given, "boots": DEFAULT_BOOTS[given["clock"]]}
-        return given
+    def _boots_suit_the_clock(cls, values: Any) -> Any:
+        if (
+            isinstance(values, Mapping)
+            and "boots" not in values
+            and values.get("clock") in tuple(DEFAULT_BOOTS)
+        ):
+            return {**values, "boots": DEFAULT_BOOTS[values["clock"]]}
+        return values
 
     @field_validator("boots", mode="before")
     @classmethod
-    def _boots_are_a_number_or_auto(cls, given: Any) -> Any:
-        whole = isinstance(given, int) and not isinstance(given, bool)
-        if given != "auto" and not (whole and LEAST_BOOTS <= given <= MOST_BOOTS):
+    def _boots_are_a_number_or_auto(cls, value: Any) -> Any:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if value != "auto" and not (whole and LEAST_BOOTS <= value <= MOST_BOOTS):
             raise ValueError(
-                f'{shown_value(given)} is neither a number from {LEAST_BOOTS} to {MOST_BOOTS} nor "auto"'
+                f'{shown_value(value)} is neither a number from {LEAST_BOOTS} to {MOST_BOOTS} nor "auto"'
             )
-        return given
+        return value
 
     @model_validator(mode="after")
     def _only_noise_needs_more_boots(self) -> Self:

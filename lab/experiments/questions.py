@@ -41,7 +41,9 @@ class FieldQuestion:
 
     def typed(self, value: Any) -> str:
         """Return a value as it is typed or chosen."""
-        return next((word for word, one in self.choices.items() if one is value or one == value), str(value))
+        return next(
+            (word for word, choice in self.choices.items() if choice is value or choice == value), str(value)
+        )
 
     def read(self, typed: str) -> Any:
         """Return the value that was typed or chosen. Raises ValueError, whose text says what to type."""
@@ -99,8 +101,8 @@ def _values(annotation: Any) -> Iterator[Any]:
     elif get_origin(annotation) is Annotated:
         yield from _values(get_args(annotation)[0])
     elif get_origin(annotation) in (Union, UnionType):
-        for one in get_args(annotation):
-            yield from _values(one)
+        for member in get_args(annotation):
+            yield from _values(member)
     elif annotation in (int, str):
         yield annotation
     else:

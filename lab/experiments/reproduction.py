@@ -54,37 +54,37 @@ def _digest(artifact: Artifact) -> str:
     return recorded(artifact).files.get("vmlinux", (0, ""))[1]
 
 
-def told_difference(wanted: BuiltKernel, found: BuiltKernel) -> str:
+def told_difference(wanted: BuiltKernel, built: BuiltKernel) -> str:
     """In a line: bit-identical, or what is other, the causes before what follows from them."""
-    if not wanted.vmlinux or not found.vmlinux:
-        if wanted.code_hash and wanted.code_hash == found.code_hash:
+    if not wanted.vmlinux or not built.vmlinux:
+        if wanted.code_hash and wanted.code_hash == built.code_hash:
             return "reproduced: the loaded code is identical"
-        return _other("not known to be the reproduced kernel", wanted, found)
-    if wanted.vmlinux == found.vmlinux:
-        return f"reproduced bit for bit: vmlinux is {found.vmlinux[:12]} again"
-    if wanted.code_hash == found.code_hash:
-        return _other("the loaded code is identical, vmlinux is not", wanted, found)
-    return _other("not the reproduced kernel", wanted, found)
+        return _other("not known to be the reproduced kernel", wanted, built)
+    if wanted.vmlinux == built.vmlinux:
+        return f"reproduced bit for bit: vmlinux is {built.vmlinux[:12]} again"
+    if wanted.code_hash == built.code_hash:
+        return _other("the loaded code is identical, vmlinux is not", wanted, built)
+    return _other("not the reproduced kernel", wanted, built)
 
 
-def _other(what: str, wanted: BuiltKernel, found: BuiltKernel) -> str:
+def _other(what: str, wanted: BuiltKernel, built: BuiltKernel) -> str:
     causes = []
-    if wanted.tree_id != found.tree_id:
-        causes.append(f"different sources (tree {found.tree_id[:12]}, originally {wanted.tree_id[:12]})")
-    if _differ(wanted.toolchain_identity, found.toolchain_identity):
-        same_names = wanted.toolchain == found.toolchain
-        tools = "with a different flex, bison, bc, make or pahole" if same_names else found.toolchain
+    if wanted.tree_id != built.tree_id:
+        causes.append(f"different sources (tree {built.tree_id[:12]}, originally {wanted.tree_id[:12]})")
+    if _differ(wanted.toolchain_identity, built.toolchain_identity):
+        same_names = wanted.toolchain == built.toolchain
+        tools = "with a different flex, bison, bc, make or pahole" if same_names else built.toolchain
         causes.append(
             f"different toolchain ({tools}{'' if same_names else f', originally {wanted.toolchain}'})"
         )
-    if _differ(wanted.config, found.config):
-        causes.append(f"different config ({found.config[:12]}, originally {wanted.config[:12]})")
-    if not causes and wanted.artifact == found.artifact:
+    if _differ(wanted.config, built.config):
+        causes.append(f"different config ({built.config[:12]}, originally {wanted.config[:12]})")
+    if not causes and wanted.artifact == built.artifact:
         causes.append("from equal inputs: the build does not reproduce itself")
     elif not causes:
         causes.append("sources, config and toolchain are the same: modules or the build procedure differ")
     return f"{what}: {'; '.join(causes)}"
 
 
-def _differ(one: str, other: str) -> bool:
-    return bool(one and other and one != other)
+def _differ(wanted: str, other: str) -> bool:
+    return bool(wanted and other and wanted != other)

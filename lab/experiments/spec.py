@@ -98,9 +98,9 @@ class PatchSpec(_Switch):
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
-        given = [field for field in ("text", "catalog", "range") if getattr(self, field) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give one of {', '.join(FIELD_SOURCES)}, not {' and '.join(given) or 'none'}")
+        sources = [field for field in ("text", "catalog", "range") if getattr(self, field) is not None]
+        if len(sources) != 1:
+            raise ValueError(f"give one of {', '.join(FIELD_SOURCES)}, not {' and '.join(sources) or 'none'}")
         return self
 
 

@@ -37,8 +37,8 @@ def stored_description(experiment_id: int) -> dict[str, Any]:
 
 def spec_of(experiment_id: int) -> dict[str, Any]:
     """The description of an experiment as it is stored. Raises UnknownRow."""
-    found: dict[str, Any] = experiment_row(experiment_id).spec
-    return found
+    spec: dict[str, Any] = experiment_row(experiment_id).spec
+    return spec
 
 
 def description_as_toml(description: Mapping[str, Any]) -> str:
@@ -46,33 +46,33 @@ def description_as_toml(description: Mapping[str, Any]) -> str:
     return tomli_w.dumps(in_order(without_defaults(description)), multiline_strings=True)
 
 
-def in_order(given: Mapping[str, Any], part: type[BaseModel] | None = ExperimentSpec) -> dict[str, Any]:
+def in_order(description: Mapping[str, Any], part: type[BaseModel] | None = ExperimentSpec) -> dict[str, Any]:
     """A description with its fields as people read them: PostgreSQL keeps those of a JSON value by their length.
 
     What is no field comes last, by name.
     """
     places = {name: place for place, name in enumerate(part.model_fields)} if part else {}
-    found = {}
-    for key in sorted(given, key=lambda key: (places.get(key, len(places)), key)):
-        value, inner = given[key], _PARTS.get(key)
+    ordered = {}
+    for key in sorted(description, key=lambda key: (places.get(key, len(places)), key)):
+        value, inner = description[key], _PARTS.get(key)
         if isinstance(value, Mapping):
             value = in_order(value, inner)
         elif isinstance(value, list):
-            value = [in_order(one, inner) if isinstance(one, Mapping) else one for one in value]
-        found[key] = value
-    return found
+            value = [in_order(member, inner) if isinstance(member, Mapping) else member for member in value]
+        ordered[key] = value
+    return ordered
 
 
-def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+def without_defaults(description: Mapping[str, Any]) -> dict[str, Any]:
     """A stored description without empty parts, and without what intake noted beside a patch's text."""
     kept = {}
-    for key, value in given.items():
+    for key, value in description.items():
         if key == "origin" or value is None or value in ("", [], {}):
             continue
         if isinstance(value, Mapping):
             value = without_defaults(value)
         elif isinstance(value, list):
-            value = [without_defaults(one) if isinstance(one, Mapping) else one for one in value]
+            value = [without_defaults(member) if isinstance(member, Mapping) else member for member in value]
         kept[key] = value
     return kept
 

@@ -41,7 +41,9 @@ def with_names(mapping: Mapping[str, Any]) -> dict[str, Any]:
     What is not a list of tables is left for validation to refuse.
     """
     series = {place: _series(patch) for place, patch in enumerate(_tables(mapping, "patches"))}
-    taken = {str(one["name"]) for kind in SWITCH_FIELDS for one in _tables(mapping, kind) if "name" in one}
+    taken = {
+        str(switch["name"]) for kind in SWITCH_FIELDS for switch in _tables(mapping, kind) if "name" in switch
+    }
     named = dict(mapping)
     for kind in SWITCH_FIELDS:
         if not isinstance(mapping.get(kind), list):
@@ -60,7 +62,9 @@ def with_names(mapping: Mapping[str, Any]) -> dict[str, Any]:
             switches.append(switch or mapping[kind][place])
         named[kind] = switches
     if "name" not in named:
-        named["name"] = _experiment_name(named, [found for found in series.values() if found])
+        named["name"] = _experiment_name(
+            named, [patch_series for patch_series in series.values() if patch_series]
+        )
     return named
 
 
@@ -75,7 +79,7 @@ def _tables(mapping: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     switches = mapping.get(kind)
     if not isinstance(switches, list):
         return []
-    return [dict(one) if isinstance(one, Mapping) else {} for one in switches]
+    return [dict(switch) if isinstance(switch, Mapping) else {} for switch in switches]
 
 
 def _series(patch: Mapping[str, Any]) -> Series | None:
@@ -111,7 +115,9 @@ def _lines_name(switch: Mapping[str, Any], kind: str) -> str:
 
 def _experiment_name(named: Mapping[str, Any], series: Sequence[Series]) -> str:
     """Return the title of the only series, else the switches' names, else what is measured."""
-    switches = [str(one["name"]) for kind in SWITCH_FIELDS for one in _tables(named, kind) if "name" in one]
+    switches = [
+        str(switch["name"]) for kind in SWITCH_FIELDS for switch in _tables(named, kind) if "name" in switch
+    ]
     if len(switches) == 1 and series and not harmful(series[0].title):
         return series[0].title[:_TITLE_LENGTH].strip() or switches[0]
     cases = [str(case.get("workload", "")) for case in _tables(named, "cases")]

@@ -165,8 +165,8 @@ def _events(events: Sequence[str]) -> list[str]:
     return [event for event in EVENTS if event in events]
 
 
-def _secret(hook: Hook, given: str, *, moved: bool) -> str:
-    secret = given.strip() or ("" if moved else hook.secret)
+def _secret(hook: Hook, text: str, *, moved: bool) -> str:
+    secret = text.strip() or ("" if moved else hook.secret)
     if hook.kind != Hook.Kind.WEBHOOK:
         if not secret:
             raise FieldRefused("secret", f"a {hook.kind} hook needs a token of that place, as its secret")

@@ -63,8 +63,8 @@ def deliver_due(*, now: datetime | None = None) -> list[DeliveryAttempt]:
     """Try the deliveries that are due, at most AT_ONCE; returns the result of each."""
     moment = now or timezone.now()
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING, next_at__lte=moment)
-    found = list(waiting.select_related("hook", "user").order_by("next_at", "pk")[:AT_ONCE])
-    ours = [delivery for delivery in found if _claim(delivery, moment)]
+    deliveries = list(waiting.select_related("hook", "user").order_by("next_at", "pk")[:AT_ONCE])
+    ours = [delivery for delivery in deliveries if _claim(delivery, moment)]
     if not ours:
         return []
     plans = [
@@ -150,8 +150,8 @@ async def _try(plan: _Plan) -> HttpAnswer | LabError:
     request, private = plan.request, settings.HOOKS_PRIVATE
     try:
         if plan.lookup is not None:
-            found = await send(plan.lookup, private=private)
-            request = replace(request, url=request.url.replace("{patch}", _patch_number(found)))
+            answer = await send(plan.lookup, private=private)
+            request = replace(request, url=request.url.replace("{patch}", _patch_number(answer)))
         return await send(request, private=private)
     except LabError as exc:
         return exc
@@ -160,14 +160,14 @@ async def _try(plan: _Plan) -> HttpAnswer | LabError:
         return NotReached(f"{type(exc).__name__}: {exc}")
 
 
-def _patch_number(found: HttpAnswer) -> str:
+def _patch_number(answer: HttpAnswer) -> str:
     """Read a patch's number from patchwork's list. Raises NotReached: a mail may take a while to arrive there."""
     try:
-        if found.status == 200:
-            return str(int(json.loads(found.text)[0]["id"]))
+        if answer.status == 200:
+            return str(int(json.loads(answer.text)[0]["id"]))
     except (ValueError, LookupError, TypeError):
         pass
-    raise NotReached(f"patchwork does not know the patch (HTTP {found.status}): {found.text[:200]}")
+    raise NotReached(f"patchwork does not know the patch (HTTP {answer.status}): {answer.text[:200]}")
 
 
 def _record(delivery: Delivery, answer: _Answer) -> DeliveryAttempt:

@@ -103,8 +103,12 @@ def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
 
 def _conclusion(experiment: Experiment) -> dict[str, str]:
     """Return the conclusion in words; the API has it with its numbers."""
-    found = conclusion_data(experiment)
-    return {"headline": found["headline"], "text": found["text"], "next": found["next"]["text"]}
+    conclusion = conclusion_data(experiment)
+    return {
+        "headline": conclusion["headline"],
+        "text": conclusion["text"],
+        "next": conclusion["next"]["text"],
+    }
 
 
 def alert_payload(alert: Alert) -> dict[str, Any]:

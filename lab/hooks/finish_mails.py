@@ -49,15 +49,15 @@ def mail_of(delivery: Delivery) -> EmailMessage:
         raise AddressRefused("its recipient has turned mails off")
     if not has_mail_server():
         raise AddressRefused("this lab has no mail server: KPERFLAB_SMTP is not set")
-    told: Mapping[str, Any] = delivery.payload["experiment"]
+    experiment: Mapping[str, Any] = delivery.payload["experiment"]
     stop = settings.PUBLIC_URL + reverse("stop_mails", args=[stop_secret(user)])
     sender = settings.DEFAULT_FROM_EMAIL
     host = parseaddr(sender)[1].rpartition("@")[2] or "kperflab"
-    subject = f"[kperflab] {plain(told['name'], 100)}: {plain(told['conclusion']['headline'])}"
+    subject = f"[kperflab] {plain(experiment['name'], 100)}: {plain(experiment['conclusion']['headline'])}"
     return EmailMessage(
         # Mail programs would decode "=?…?=" of a stranger's name, to any character.
         plain(subject.replace("=?", "= ?"), _SUBJECT),
-        _body(told, stop),
+        _body(experiment, stop),
         sender,
         [user.email],
         headers={
@@ -70,12 +70,20 @@ def mail_of(delivery: Delivery) -> EmailMessage:
     )
 
 
-def _body(told: Mapping[str, Any], stop: str) -> str:
-    lines = [*_wrapped(f"Experiment {told['id']}, {plain(told['name'])}, is {told['state']}."), ""]
-    lines += [*_wrapped(told["conclusion"]["text"]), ""]
-    if told["problem"]:
-        lines += [*_wrapped(f"Problem: {told['problem']}"), ""]
-    lines += [told["url"], "", "-- ", f"Sent because you submitted this experiment to {settings.PUBLIC_URL}."]
+def _body(experiment: Mapping[str, Any], stop: str) -> str:
+    lines = [
+        *_wrapped(f"Experiment {experiment['id']}, {plain(experiment['name'])}, is {experiment['state']}."),
+        "",
+    ]
+    lines += [*_wrapped(experiment["conclusion"]["text"]), ""]
+    if experiment["problem"]:
+        lines += [*_wrapped(f"Problem: {experiment['problem']}"), ""]
+    lines += [
+        experiment["url"],
+        "",
+        "-- ",
+        f"Sent because you submitted this experiment to {settings.PUBLIC_URL}.",
+    ]
     return "\n".join([*lines, f"No more of these mails: {stop}", ""])
 
 
@@ -125,8 +133,8 @@ def _send(connection: Any, mail: EmailMessage, *, late: bool) -> MailAccepted | 
 def _refused(code: int, said: bytes | str) -> LabError:
     """Return the refusal of one mail: what begins with 5 stays as it is, 4 may pass."""
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
-    told = plain(f"the mail server {_place()} refused the mail: {code} {text}", 2000)
-    return AddressRefused(told) if code >= 500 else NotReached(told)
+    refusal = plain(f"the mail server {_place()} refused the mail: {code} {text}", 2000)
+    return AddressRefused(refusal) if code >= 500 else NotReached(refusal)
 
 
 def _place() -> str:

@@ -129,10 +129,10 @@ async def _ask(
 
 async def _addresses(host: str, port: int) -> list[IPv4Address | IPv6Address]:
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
         raise NotReached(f"{host} is not known: {exc}") from exc
-    return [_plain(ip_address(str(entry[4][0]).partition("%")[0])) for entry in found]
+    return [_plain(ip_address(str(entry[4][0]).partition("%")[0])) for entry in addresses]
 
 
 def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

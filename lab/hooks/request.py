@@ -77,32 +77,32 @@ def status_of(payload: Mapping[str, Any]) -> Status | None:
         )
     if "experiment" not in payload:
         return None
-    told = payload["experiment"]
-    state, description = _answer(told)
+    experiment = payload["experiment"]
+    state, description = _answer(experiment)
     return Status(
         state,
-        told["standing"] or told["name"],
+        experiment["standing"] or experiment["name"],
         description,
-        told["url"],
-        told["commit"],
-        tuple(told["message_ids"]),
+        experiment["url"],
+        experiment["commit"],
+        tuple(experiment["message_ids"]),
     )
 
 
-def _answer(told: Mapping[str, Any]) -> tuple[State, str]:
-    verdicts: Mapping[str, int] = told["verdicts"]
+def _answer(experiment: Mapping[str, Any]) -> tuple[State, str]:
+    verdicts: Mapping[str, int] = experiment["verdicts"]
     # A delivery that was queued by an older version has no conclusion.
-    headline = (told.get("conclusion") or {}).get("headline")
+    headline = (experiment.get("conclusion") or {}).get("headline")
     words = headline or ", ".join(count for _, count in counted_verdicts(verdicts))
-    if told["exit_code"] is None:
-        return "pending", told["state"]
-    if told["exit_code"] == EXIT_LAB:
-        return "untold", f"{told['state']}: {told['problem']}".removesuffix(": ")
-    if told["exit_code"] == EXIT_REGRESSION:
+    if experiment["exit_code"] is None:
+        return "pending", experiment["state"]
+    if experiment["exit_code"] == EXIT_LAB:
+        return "untold", f"{experiment['state']}: {experiment['problem']}".removesuffix(": ")
+    if experiment["exit_code"] == EXIT_REGRESSION:
         return "failure", words
-    if not told["compared"]:
+    if not experiment["compared"]:
         return "success", "measured for its trends; a step would raise an alert"
-    if told["exit_code"] != EXIT_OK:
+    if experiment["exit_code"] != EXIT_OK:
         return "untold", words or "there was nothing to compare"
     return "success", words
 

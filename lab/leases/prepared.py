@@ -35,7 +35,7 @@ def run_prepared(text: str, values: Mapping[str, Any]) -> list[Any]:
 def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
     """Return a statement with PostgreSQL's own marks for its values, and the names of these."""
     names = tuple(dict.fromkeys(_NAME.findall(text)))
-    return _NAME.sub(lambda found: f"${names.index(found[1]) + 1}", " ".join(text.split())), names
+    return _NAME.sub(lambda match: f"${names.index(match[1]) + 1}", " ".join(text.split())), names
 
 
 def after(seconds: float) -> datetime | CombinedExpression:

@@ -56,12 +56,12 @@ def begin_chore(name: str, every_s: float) -> bool:
     return made
 
 
-def end_chore(name: str, found: Mapping[str, Any]) -> None:
+def end_chore(name: str, findings: Mapping[str, Any]) -> None:
     """It is done; found: what there is to tell, as JSON."""
     if connection.vendor == "postgresql":
-        run_prepared(_END, {"name": name, "found": json.dumps(dict(found))})
+        run_prepared(_END, {"name": name, "found": json.dumps(dict(findings))})
         return
-    Chore.objects.filter(name=name).update(begun_at=None, done_at=after(0.0), found=dict(found))
+    Chore.objects.filter(name=name).update(begun_at=None, done_at=after(0.0), found=dict(findings))
 
 
 def _not_within(column: str, seconds: float) -> Q:

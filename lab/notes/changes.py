@@ -31,7 +31,7 @@ def write_note(
         raise NotAllowed(
             f"{author.username} is a {author.role}: only submitters and operators can write notes"
         )
-    if sum(one is not None for one in (experiment, run, revision)) != 1:
+    if sum(subject is not None for subject in (experiment, run, revision)) != 1:
         raise FieldRefused("experiment", "a note belongs to exactly one experiment, run or revision")
     if trend and revision is None:
         raise FieldRefused("trend", "only a note on a revision is about a trend")

@@ -54,10 +54,10 @@ class ForgivingClient(RedisCacheClient):
 
     def incr(self, key: Any, delta: int) -> int:
         """Raises ValueError while there is no Redis, as for any key that is not there."""
-        found = self._or_else(None, partial(super().incr, key, delta))
-        if found is None:
+        count = self._or_else(None, partial(super().incr, key, delta))
+        if count is None:
             raise ValueError(f"Key '{key}' not found.")
-        return int(found)
+        return int(count)
 
     def set_many(self, data: Any, timeout: Any) -> None:
         """Nothing is kept while there is no Redis."""

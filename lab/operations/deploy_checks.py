@@ -42,18 +42,18 @@ def passwords_are_not_in_the_clear(app_configs: Any, **kwargs: Any) -> list[Rema
 def secrets_are_ours_alone(app_configs: Any, **kwargs: Any) -> list[Remark]:
     """A user who can read the home has the secret key, every console and, without PostgreSQL, the tables."""
     home = Path(settings.HOME)
-    found = []
+    open_paths = []
     key = home / "secret.key"
     if _mode(home) & stat.S_IWOTH:
-        found.append((home, "0755", "lab.W002"))
+        open_paths.append((home, "0755", "lab.W002"))
     if _mode(key) & (stat.S_IRWXG | stat.S_IRWXO):
-        found.append((key, "0600", "lab.W003"))
+        open_paths.append((key, "0600", "lab.W003"))
     tables = home / "kperflab.sqlite3"
     if not settings.REDIS and _mode(tables) & stat.S_IROTH and _mode(home) & stat.S_IXOTH and not _alone():
-        found.append((tables, "0640", "lab.W004"))
+        open_paths.append((tables, "0640", "lab.W004"))
     return [
         Remark(f"{path} is open to other users of this machine", hint=f"chmod {mode} {path}", id=number)
-        for path, mode, number in found
+        for path, mode, number in open_paths
     ]
 
 
@@ -86,7 +86,11 @@ def tables_stand_many_writers(app_configs: Any, **kwargs: Any) -> list[Remark]:
 
 def figures_stay_inside(app_configs: Any, **kwargs: Any) -> list[Remark]:
     """/metrics names targets, workers and what fails."""
-    wide = [str(one) for one in settings.METRICS_FROM if one.prefixlen < (8 if one.version == 4 else 16)]
+    wide = [
+        str(network)
+        for network in settings.METRICS_FROM
+        if network.prefixlen < (8 if network.version == 4 else 16)
+    ]
     if not wide:
         return []
     hint = "name the monitoring's own network, or give it an operator's token"

@@ -73,12 +73,12 @@ def fleet_state(
     workers: Sequence[ReportedWorker], waiting: Sequence[WaitingBoots] | None = None
 ) -> FleetState:
     """Return the state of all targets. workers: all that report; waiting: the boots that wait, where they are known."""
-    served = {queue for one in workers if not one.gone for queue in one.queues}
+    served = {queue for worker in workers if not worker.gone for queue in worker.queues}
     healths = target_healths(waiting=waiting)
     if not settings.REDIS and not workers:
         # The one worker of a lab without a service reports nowhere.
-        served = {target_queue(one.row.name) for one in healths}
-    rows = [TargetState(one, state_of(one, served)) for one in healths]
+        served = {target_queue(health.row.name) for health in healths}
+    rows = [TargetState(health, state_of(health, served)) for health in healths]
     rows.sort(key=lambda row: (STATES.index(row.state), row.health.row.name))
     by_group: dict[str, list[TargetState]] = defaultdict(list)
     for row in rows:
@@ -114,5 +114,5 @@ def _group(name: str, rows: Sequence[TargetState]) -> GroupLine:
 
 def _counted(rows: Sequence[TargetState]) -> dict[str, int]:
     """Return how many are in each state that there is, what needs a person first."""
-    found = Counter(row.state for row in rows)
-    return {state: found[state] for state in STATES if found[state]}
+    counts = Counter(row.state for row in rows)
+    return {state: counts[state] for state in STATES if counts[state]}

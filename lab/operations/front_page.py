@@ -46,9 +46,9 @@ def _running() -> tuple[tuple[ExperimentProgress, ...], int]:
     )
     # "running" comes after "queued".
     shown = list(rows.select_related("target").order_by("-state", "pk")[:RUNNING])
-    found = current_progress_of(shown)
+    progress = current_progress_of(shown)
     waiting = rows.count() - len(shown) if len(shown) == RUNNING else 0
-    return tuple(found[row.pk] for row in shown), waiting
+    return tuple(progress[row.pk] for row in shown), waiting
 
 
 def _alerts() -> tuple[Alert, ...]:
@@ -61,9 +61,9 @@ def _newest() -> list[JudgedExperiment]:
     return with_verdicts(rows.order_by("-pk")[:NEWEST])
 
 
-def with_verdicts(found: Iterable[Experiment]) -> list[JudgedExperiment]:
+def with_verdicts(experiments: Iterable[Experiment]) -> list[JudgedExperiment]:
     """Return experiments in their order, each with its verdicts and how many there are of each, in words."""
-    rows = list(found)
+    rows = list(experiments)
     counted = count_experiments([row.pk for row in rows])
     return [(row, counted_verdicts(counted[row.pk].verdicts)) for row in rows]
 

@@ -50,26 +50,32 @@ def lab_faults() -> tuple[FaultLine, ...]:
     builds = Build.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
     runs = Run.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
     shown = runs.select_related("target", "experiment__target", "variant")
-    found = [
+    faults = [
         FaultLine(
-            "build", one.pk, one.commit[:12], one.queue, one.problem, one.finished_at, one.state != "failed"
+            "build",
+            build.pk,
+            build.commit[:12],
+            build.queue,
+            build.problem,
+            build.finished_at,
+            build.state != "failed",
         )
-        for one in builds.defer("request", "problem_detail")[:SHOWN]
+        for build in builds.defer("request", "problem_detail")[:SHOWN]
     ]
-    found += [
+    faults += [
         FaultLine(
             "run",
-            one.pk,
-            f"{one.experiment.name}: {one.variant.name}",
-            (one.target or one.experiment.target).name,
-            one.problem,
-            one.finished_at,
-            one.state != "failed",
+            run.pk,
+            f"{run.experiment.name}: {run.variant.name}",
+            (run.target or run.experiment.target).name,
+            run.problem,
+            run.finished_at,
+            run.state != "failed",
         )
-        for one in shown.defer("environment", "extras", "problem_detail", "experiment__spec")[:SHOWN]
+        for run in shown.defer("environment", "extras", "problem_detail", "experiment__spec")[:SHOWN]
     ]
-    found.sort(key=lambda one: one.at or since, reverse=True)
-    return tuple(found[:SHOWN])
+    faults.sort(key=lambda fault: fault.at or since, reverse=True)
+    return tuple(faults[:SHOWN])
 
 
 def late_answers() -> tuple[LateLine, ...]:
@@ -82,23 +88,23 @@ def late_answers() -> tuple[LateLine, ...]:
             "pk", "queue"
         )
     )
-    found = []
+    lines = []
     for row in rows:
         number = asked.get((row.kind, row.work))
         experiment = None if number is None else (number, names.get(number, ""))
         place = queues.get(row.work, "") if row.kind == "build" else row.target
-        found.append(LateLine(row.kind, row.work, experiment, place, row.worker, row.said, row.why, row.at))
-    return tuple(found)
+        lines.append(LateLine(row.kind, row.work, experiment, place, row.worker, row.said, row.why, row.at))
+    return tuple(lines)
 
 
 def experiments_of(works: Iterable[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
     """Return the experiments of builds and runs, by kind and number; of a build, the newest that uses it. Two queries."""
-    given = set(works)
-    runs = Run.objects.filter(pk__in=[work for kind, work in given if kind == "run"])
-    users = Variant.objects.filter(build__in=[work for kind, work in given if kind == "build"]).order_by()
+    distinct = set(works)
+    runs = Run.objects.filter(pk__in=[work for kind, work in distinct if kind == "run"])
+    users = Variant.objects.filter(build__in=[work for kind, work in distinct if kind == "build"]).order_by()
     newest = users.values_list("build").annotate(newest=Max("experiment"))
-    found = {("run", work): number for work, number in runs.values_list("pk", "experiment")}
-    return found | {("build", work): number for work, number in newest}
+    experiments = {("run", work): number for work, number in runs.values_list("pk", "experiment")}
+    return experiments | {("build", work): number for work, number in newest}
 
 
 def corrupt_artifacts() -> tuple[Build, ...]:

@@ -115,7 +115,7 @@ def drifts() -> dict[str, float]:
         cursor.execute(text, [timezone.now() - timedelta(days=30), BEFORE + 1])
         rows = cursor.fetchall()
     # The newest first.
-    values = {name: json.loads(found or "[]") for name, found in rows}
+    values = {name: json.loads(calibrations or "[]") for name, calibrations in rows}
     return {
         name: of[0] / level - 1 for name, of in values.items() if len(of) > 1 and (level := median(of[1:]))
     }

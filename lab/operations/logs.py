@@ -112,11 +112,11 @@ class OneLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The whole line, without its end."""
-        told = "".join(f" {field}={_word(value)}" for field, value in _fields(record).items())
-        line = f"{_moment(record)} {record.levelname}{told}: {escaped(record.getMessage())}"
+        fields = "".join(f" {field}={_word(value)}" for field, value in _fields(record).items())
+        line = f"{_moment(record)} {record.levelname}{fields}: {escaped(record.getMessage())}"
         # The bar keeps a line that an error quotes from passing for one of ours.
         trace = escaped(_traceback(record), lines=True).splitlines()
-        return "\n".join([line, *(f"  | {one}" for one in trace)])
+        return "\n".join([line, *(f"  | {trace_line}" for trace_line in trace)])
 
 
 class OneObject(JsonFormatter):
@@ -151,7 +151,10 @@ def escaped(text: str, *, lines: bool = False) -> str:
         text = text.replace(secret, "***")
     for pattern, blank in _SECRETS:
         text = pattern.sub(blank, text)
-    kept = "".join(one if one.isprintable() or (lines and one == "\n") else _escaped(one) for one in text)
+    kept = "".join(
+        character if character.isprintable() or (lines and character == "\n") else _escaped(character)
+        for character in text
+    )
     return kept + (f" … {missing} more characters" if missing > 0 else "")
 
 
@@ -163,13 +166,13 @@ def _own_secrets() -> tuple[str, ...]:
     return tuple(secret for secret in kept if len(secret) >= 8)
 
 
-def _escaped(one: str) -> str:
-    if one == "\n":
+def _escaped(character: str) -> str:
+    if character == "\n":
         return "\\n"
     # Blanks of other alphabets; what ends a line or turns the direction of reading around is none of them.
-    if unicodedata.category(one) == "Zs":
+    if unicodedata.category(character) == "Zs":
         return " "
-    return one.encode("unicode_escape").decode("ascii")
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _word(value: Subject) -> str:

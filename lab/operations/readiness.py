@@ -44,8 +44,8 @@ def readiness() -> tuple[ReadinessCheck, ...]:
     global _last
     with _lock:
         if _last is None or monotonic() - _last[0] > KEPT_S:
-            found = checked_now()
-            _last = (monotonic(), found)
+            checks = checked_now()
+            _last = (monotonic(), checks)
         return _last[1]
 
 
@@ -53,15 +53,15 @@ def checked_now() -> tuple[ReadinessCheck, ...]:
     """Every check, made now."""
     database = _database()
     # What is not there cannot be asked for its tables.
-    found = [database, _tables()] if database.ok else [database]
+    checks = [database, _tables()] if database.ok else [database]
     if settings.REDIS:
-        found.append(_redis())
+        checks.append(_redis())
     if (store := store_answer()) is not None:
-        found.append(ReadinessCheck("store", store.ok, store.message))
+        checks.append(ReadinessCheck("store", store.ok, store.message))
     if lines := open_secrets():
         # It works, so nothing is taken out of service; the operator reads the remark.
-        found.append(ReadinessCheck("secrets", True, "; ".join(lines)))
-    return (*found, _disk())
+        checks.append(ReadinessCheck("secrets", True, "; ".join(lines)))
+    return (*checks, _disk())
 
 
 def _database() -> ReadinessCheck:

@@ -54,14 +54,14 @@ class Expiry:
 
 def plan_expiry(*, now: datetime | None = None, home: Path | None = None) -> Expiry:
     """Find out what is to go; nothing where KPERFLAB_KEEP_DAYS is 0. Raises StoreUnreachable, StoreRefused."""
-    found = inventory(home or settings.HOME, lab_store())
+    items = inventory(home or settings.HOME, lab_store())
     if not settings.KEEP_DAYS:
-        return Expiry((), found, None)
+        return Expiry((), items, None)
     before = (now or timezone.now()) - timedelta(days=settings.KEEP_DAYS)
-    going = set(_going(found, before, now or timezone.now()))
+    going = set(_going(items, before, now or timezone.now()))
     return Expiry(
-        tuple(one for one in found if (one.kind, one.name) in going),
-        tuple(one for one in found if (one.kind, one.name) not in going),
+        tuple(holding for holding in items if (holding.kind, holding.name) in going),
+        tuple(holding for holding in items if (holding.kind, holding.name) not in going),
         before,
     )
 
@@ -75,15 +75,15 @@ def expire(plan: Expiry, *, home: Path | None = None) -> tuple[InventoryItem, ..
         return ()
     root, store = home or settings.HOME, lab_store()
     still = set(_going(plan.going, plan.before, timezone.now()))
-    going = [one for one in plan.going if (one.kind, one.name) in still]
+    going = [holding for holding in plan.going if (holding.kind, holding.name) in still]
     went: list[InventoryItem] = []
     for place in range(0, len(going), _AT_ONCE):
         removed: list[InventoryItem] = []
         try:
             # One by one, for a store may become unreachable at any of them.
-            for one in going[place : place + _AT_ONCE]:
-                if _remove(one, root, store):
-                    removed.append(one)  # noqa: PERF401  what was removed until then is noted
+            for holding in going[place : place + _AT_ONCE]:
+                if _remove(holding, root, store):
+                    removed.append(holding)  # noqa: PERF401  what was removed until then is noted
         finally:
             _note(removed)
         went += removed
@@ -93,24 +93,24 @@ def expire(plan: Expiry, *, home: Path | None = None) -> tuple[InventoryItem, ..
 def needed_experiments(before: datetime) -> frozenset[int]:
     """The experiments of which nothing is removed."""
     rows = Experiment.objects
-    found = set(rows.filter(Q(kept=True) | Q(state__in=OPEN_EXPERIMENT)).values_list("pk", flat=True))
-    found |= set(
+    needed = set(rows.filter(Q(kept=True) | Q(state__in=OPEN_EXPERIMENT)).values_list("pk", flat=True))
+    needed |= set(
         rows.filter(Q(finished_at__isnull=True) | Q(finished_at__gte=before)).values_list("pk", flat=True)
     )
     for ended in ({}, {"state": ExperimentState.DONE}):
         standing = rows.filter(standing__isnull=False, **ended).order_by().values("standing")
-        found |= set(standing.annotate(latest=Max("pk")).values_list("latest", flat=True))
+        needed |= set(standing.annotate(latest=Max("pk")).values_list("latest", flat=True))
     searching = BisectionStep.objects.filter(
         bisection__state=BisectionState.RUNNING, experiment__isnull=False
     )
-    found |= set(searching.values_list("experiment", flat=True))
+    needed |= set(searching.values_list("experiment", flat=True))
     called = regression_rows(RegressionFilter(state="open", primary=False))
-    found |= set(called.order_by().values_list("experiment", flat=True))
-    found |= set(Triage.objects.order_by().values_list("case__experiment", flat=True))
+    needed |= set(called.order_by().values_list("experiment", flat=True))
+    needed |= set(Triage.objects.order_by().values_list("case__experiment", flat=True))
     for column in ("experiment", "run__experiment"):
         noted = Note.objects.filter(**{f"{column}__isnull": False}).order_by()
-        found |= set(noted.values_list(column, flat=True))
-    return frozenset(found)
+        needed |= set(noted.values_list(column, flat=True))
+    return frozenset(needed)
 
 
 def needs(before: datetime) -> Needs:
@@ -127,24 +127,26 @@ def needs(before: datetime) -> Needs:
     under_way = Q(state__in=(BuildState.QUEUED, BuildState.BUILDING)) | Q(finished_at__gte=before)
     used |= set(Build.objects.filter(under_way).values_list("pk", flat=True))
     builds = Build.objects.only("pk", "artifact_key", "log", "tree_id", "commit", "request").order_by()
-    stood_upon = {_identity_of_base(one) for one in builds.iterator(chunk_size=_AT_ONCE) if one.pk in used}
+    stood_upon = {_identity_of_base(row) for row in builds.iterator(chunk_size=_AT_ONCE) if row.pk in used}
     kept = [
-        one for one in builds.iterator(chunk_size=_AT_ONCE) if one.pk in used or _identity(one) in stood_upon
+        row for row in builds.iterator(chunk_size=_AT_ONCE) if row.pk in used or _identity(row) in stood_upon
     ]
     return Needs(
         experiments,
-        frozenset(one.artifact_key for one in kept),
+        frozenset(row.artifact_key for row in kept),
         frozenset(
-            commits | {one.commit for one in kept} | {_request_field(one, "base_commit") for one in kept}
+            commits | {row.commit for row in kept} | {_request_field(row, "base_commit") for row in kept}
         ),
-        frozenset(Path(one.log).stem for one in kept if one.log),
+        frozenset(Path(row.log).stem for row in kept if row.log),
     )
 
 
-def _going(found: tuple[InventoryItem, ...], before: datetime, now: datetime) -> Iterator[tuple[Kind, str]]:
+def _going(items: tuple[InventoryItem, ...], before: datetime, now: datetime) -> Iterator[tuple[Kind, str]]:
     stays = needs(before)
-    runs = _needed_runs([one.name for one in found if one.kind == "run"], stays.experiments)
-    profiles = _needed_profiles([one.name for one in found if one.kind == "profile"], stays.experiments)
+    runs = _needed_runs([holding.name for holding in items if holding.kind == "run"], stays.experiments)
+    profiles = _needed_profiles(
+        [holding.name for holding in items if holding.kind == "profile"], stays.experiments
+    )
     by_name = {
         "artifact": stays.artifacts,
         "source": stays.sources,
@@ -155,12 +157,14 @@ def _going(found: tuple[InventoryItem, ...], before: datetime, now: datetime) ->
         "profile": profiles,
     }
     known = set(Build.objects.exclude(artifact_key="").values_list("artifact_key", flat=True))
-    for one in found:
-        broken_off = one.kind == "artifact" and not one.whole and one.written_at < now - BROKEN_OFF
+    for holding in items:
+        broken_off = (
+            holding.kind == "artifact" and not holding.whole and holding.written_at < now - BROKEN_OFF
+        )
         # What no row tells of goes by its own age.
-        old = one.written_at < before or (one.kind == "artifact" and one.name in known)
-        if broken_off or (one.name not in by_name[one.kind] and old):
-            yield one.kind, one.name
+        old = holding.written_at < before or (holding.kind == "artifact" and holding.name in known)
+        if broken_off or (holding.name not in by_name[holding.kind] and old):
+            yield holding.kind, holding.name
 
 
 def _needed_runs(names: list[str], experiments: frozenset[int]) -> frozenset[str]:
@@ -205,39 +209,39 @@ def _request_field(build: Build, name: str) -> Any:
     return build.request.get(name, "")
 
 
-def _remove(one: InventoryItem, home: Path, store: Store | None) -> bool:
+def _remove(item: InventoryItem, home: Path, store: Store | None) -> bool:
     """Remove a thing here and in the store; False for one in use."""
-    if one.kind == "artifact":
-        with unless_in_use(home, one.name) as free:
+    if item.kind == "artifact":
+        with unless_in_use(home, item.name) as free:
             if not free:
                 return False
             if store is not None:
-                drop_artifact(store, one.name)
-            for place in (home / "artifacts" / one.name, home / "papers" / one.name):
+                drop_artifact(store, item.name)
+            for place in (home / "artifacts" / item.name, home / "papers" / item.name):
                 if place.exists():
                     remove_tree(place)
         return True
     names = {
-        "run": f"runs/{one.name}",
-        "profile": f"profiles/{one.name[:2]}/{one.name}",
-        "source": f"sources/{one.name}.bundle",
-        "log": f"logs/{one.name}.log",
-        "compiled": f"compiled/{one.name}",
+        "run": f"runs/{item.name}",
+        "profile": f"profiles/{item.name[:2]}/{item.name}",
+        "source": f"sources/{item.name}.bundle",
+        "log": f"logs/{item.name}.log",
+        "compiled": f"compiled/{item.name}",
     }
-    if store is not None and one.stored:
-        _remove_stored(store, one, names[one.kind])
+    if store is not None and item.stored:
+        _remove_stored(store, item, names[item.kind])
     with suppress(FileNotFoundError):
-        if one.kind == "run" and one.here:
+        if item.kind == "run" and item.here:
             remove_tree(home / names["run"])
-        elif one.kind == "profile":
-            raw_path(home, one.name).unlink()
-        elif one.kind == "log":
-            (home / "objects" / "logs" / f"{one.name}.log").unlink()
+        elif item.kind == "profile":
+            raw_path(home, item.name).unlink()
+        elif item.kind == "log":
+            (home / "objects" / "logs" / f"{item.name}.log").unlink()
     return True
 
 
-def _remove_stored(store: Store, one: InventoryItem, name: str) -> None:
-    if one.kind != "run":
+def _remove_stored(store: Store, item: InventoryItem, name: str) -> None:
+    if item.kind != "run":
         store.remove(name)
         return
     for entry in list(store.entries(name)):
@@ -247,7 +251,9 @@ def _remove_stored(store: Store, one: InventoryItem, name: str) -> None:
 def _note(removed: Sequence[InventoryItem]) -> None:
     """Write down when things were removed, for the pages that showed them: a statement a kind, since none has an index."""
     now = timezone.now()
-    names: dict[Kind, list[str]] = {kind: [one.name for one in removed if one.kind == kind] for kind in KINDS}
+    names: dict[Kind, list[str]] = {
+        kind: [holding.name for holding in removed if holding.kind == kind] for kind in KINDS
+    }
     if names["artifact"]:
         Build.objects.filter(artifact_key__in=names["artifact"]).update(expired_at=now)
     if names["run"]:
@@ -262,9 +268,9 @@ def _note(removed: Sequence[InventoryItem]) -> None:
 
 def bytes_left(plan: Expiry, went: tuple[InventoryItem, ...]) -> dict[str, dict[str, int]]:
     """Return how much is left on this machine ("home") and in the store ("store"), by kind."""
-    gone = {(one.kind, one.name) for one in went}
-    left = [one for one in (*plan.staying, *plan.going) if (one.kind, one.name) not in gone]
+    gone = {(holding.kind, holding.name) for holding in went}
+    left = [holding for holding in (*plan.staying, *plan.going) if (holding.kind, holding.name) not in gone]
     return {
-        "home": {kind: sum(one.here for one in left if one.kind == kind) for kind in KINDS},
-        "store": {kind: sum(one.stored for one in left if one.kind == kind) for kind in KINDS},
+        "home": {kind: sum(holding.here for holding in left if holding.kind == kind) for kind in KINDS},
+        "store": {kind: sum(holding.stored for holding in left if holding.kind == kind) for kind in KINDS},
     }

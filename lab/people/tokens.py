@@ -76,12 +76,12 @@ def scopes_of(user: User) -> list[Action]:
 
 
 def _checked_name(name: str) -> str:
-    told = " ".join(name.split())
-    if not told or len(told) > LONGEST_NAME or not told.isprintable():
+    plain_name = " ".join(name.split())
+    if not plain_name or len(plain_name) > LONGEST_NAME or not plain_name.isprintable():
         raise FieldRefused(
             "name", f"give the token a name of 1 to {LONGEST_NAME} characters, such as where it is used"
         )
-    return told
+    return plain_name
 
 
 def _checked_scopes(user: User, scopes: Sequence[str]) -> list[str]:

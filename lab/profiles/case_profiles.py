@@ -131,14 +131,14 @@ class CaseProfiles:
         return self._with_role(Role.AA)
 
     def _with_role(self, role: Role) -> int | None:
-        return next((place for place, one in enumerate(self.variants) if one.role == role), None)
+        return next((place for place, variant in enumerate(self.variants) if variant.role == role), None)
 
     def place(self, name: str) -> int:
         """The place of a variant by its name. Raises UnknownRow."""
-        for place, one in enumerate(self.variants):
-            if one.name == name:
+        for place, variant in enumerate(self.variants):
+            if variant.name == name:
                 return place
-        known = ", ".join(one.name for one in self.variants) or "none"
+        known = ", ".join(variant.name for variant in self.variants) or "none"
         raise UnknownRow(f'no {called(self.kind)} of a variant "{name}" in this case; there are: {known}')
 
     def sides(self, *, base: int, candidate: int) -> Sides:
@@ -167,7 +167,7 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
     variants, counted = [], []
     owners: list[int] = []
     for place, profiles in enumerate(by_variant.values()):
-        valid = [one for one in profiles if not one.run.invalid] or profiles
+        valid = [profile for profile in profiles if not profile.run.invalid] or profiles
         variants.append(_variant(profiles, valid))
         owners += [place] * len(valid)
         counted += valid
@@ -196,14 +196,14 @@ def profiling_costs(case_id: int) -> tuple[ProfilingCost, ...]:
     rows = Profile.objects.filter(run__case=case_id, run__state="done").values_list(
         "kind", "lost", "overhead"
     )
-    found = []
+    costs = []
     for kind in Profile.Kind.values:
-        own = [(lost, overhead) for one, lost, overhead in rows if one == kind]
-        told = [overhead for _, overhead in own if overhead is not None]
-        ends = (median(told), min(told), max(told)) if told else ()
+        own = [(lost, overhead) for row_kind, lost, overhead in rows if row_kind == kind]
+        overheads = [overhead for _, overhead in own if overhead is not None]
+        ends = (median(overheads), min(overheads), max(overheads)) if overheads else ()
         if own:
-            found.append(ProfilingCost(kind, len(own), sum(lost for lost, _ in own), *ends))
-    return tuple(found)
+            costs.append(ProfilingCost(kind, len(own), sum(lost for lost, _ in own), *ends))
+    return tuple(costs)
 
 
 def profiled_variants(case_id: int, *, kind: str) -> set[str]:
@@ -238,8 +238,8 @@ def _variant(profiles: Sequence[Profile], valid: Sequence[Profile]) -> ProfiledV
         id=variant.pk,
         name=variant.name,
         role=variant.role,
-        boots=tuple(_boot(one) for one in valid),
-        left_out=tuple(_boot(one) for one in profiles if one not in valid),
+        boots=tuple(_boot(profile) for profile in valid),
+        left_out=tuple(_boot(profile) for profile in profiles if profile not in valid),
     )
 
 

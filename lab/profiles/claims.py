@@ -65,40 +65,40 @@ def claims_of(
         return None
     known = list(measured)
     by_name: dict[str, list[Measured]] = {}
-    for one in known:
-        by_name.setdefault(normalise(one.symbol), []).append(one)
-    names = {one.name for one in touched}
-    claims = [_claim(one, by_name) for one in touched]
-    others = [one for one in known if one.certain and not one.children and normalise(one.symbol) not in names]
+    for row in known:
+        by_name.setdefault(normalise(row.symbol), []).append(row)
+    names = {function.name for function in touched}
+    claims = [_claim(function, by_name) for function in touched]
+    others = [row for row in known if row.certain and not row.children and normalise(row.symbol) not in names]
     return VariantClaims(
         variant=variant.name,
         base=base,
         unit=unit,
-        claims=tuple(sorted(claims, key=lambda one: (CHANGED, UNCHANGED, UNSEEN).index(one.verdict))),
+        claims=tuple(sorted(claims, key=lambda claim: (CHANGED, UNCHANGED, UNSEEN).index(claim.verdict))),
         unclaimed=tuple(sorted(others, key=_size)[:_MOST_UNCLAIMED]),
     )
 
 
 def _claim(touched: TouchedFunction, by_name: Mapping[str, Sequence[Measured]]) -> ClaimedFunction:
     """Return one function's claim. Of a function's several symbols the one that changed most speaks for it."""
-    own = sorted(by_name.get(touched.name, ()), key=lambda one: (not one.certain, *_size(one)))
+    own = sorted(by_name.get(touched.name, ()), key=lambda row: (not row.certain, *_size(row)))
     if not own:
         return ClaimedFunction(touched.name, touched.path, touched.hunks, UNSEEN)
     verdict = CHANGED if own[0].certain else UNCHANGED
     return ClaimedFunction(touched.name, touched.path, touched.hunks, verdict, own[0])
 
 
-def _size(one: Measured) -> tuple[float, str]:
-    return -abs(one.after - one.before), one.symbol
+def _size(row: Measured) -> tuple[float, str]:
+    return -abs(row.after - row.before), row.symbol
 
 
 def _touched(variant: Variant) -> tuple[TouchedFunction, ...]:
     """Return the functions in the diffs of a variant's patches; a diff that cannot be read touches none."""
     switches = variant.experiment.switches.filter(name__in=variant.switches, kind=Switch.Kind.PATCH)
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    by_function: dict[tuple[str, str], tuple[str, ...]] = {}
     for text in switches.order_by("position").values_list("text", flat=True):
         with suppress(PatchRejected):
-            for one in touched_functions(text):
-                key = (one.path, one.name)
-                found[key] = found.get(key, ()) + one.hunks
-    return tuple(TouchedFunction(path, name, hunks) for (path, name), hunks in found.items())
+            for function in touched_functions(text):
+                key = (function.path, function.name)
+                by_function[key] = by_function.get(key, ()) + function.hunks
+    return tuple(TouchedFunction(path, name, hunks) for (path, name), hunks in by_function.items())

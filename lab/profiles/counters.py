@@ -110,8 +110,8 @@ class _Boot:
 
     def count(self, name: Name) -> float:
         """Return the count per timed iteration; NaN if not available."""
-        told = {str(one.get("what", "")) for one in self.run.unavailable}
-        silent = float("nan") if name[0] == PERF_STAT or name[0] in told else 0.0
+        unavailable = {str(gap.get("what", "")) for gap in self.run.unavailable}
+        silent = float("nan") if name[0] == PERF_STAT or name[0] in unavailable else 0.0
         return self.counts.get(name, silent)
 
 
@@ -145,26 +145,30 @@ def counter_page(experiment_id: int, case_id: int) -> CounterPage:
 
 def _boots(runs: Sequence[Run]) -> list[_Boot]:
     """Boots that counted something; outside their validity gates only where their variant has no others."""
-    found: dict[int, list[_Boot]] = defaultdict(list)
+    by_variant: dict[int, list[_Boot]] = defaultdict(list)
     for run in runs:
         number = int(run.extras.get(COUNTED_ITERATIONS) or 1)
         if counts := {name: value / number for name, value in _counts(run.counters)}:
-            found[run.variant_id].append(_Boot(run, number, counts))
-    return [boot for own in found.values() for boot in ([one for one in own if not one.run.invalid] or own)]
+            by_variant[run.variant_id].append(_Boot(run, number, counts))
+    return [
+        boot
+        for own in by_variant.values()
+        for boot in ([counted_boot for counted_boot in own if not counted_boot.run.invalid] or own)
+    ]
 
 
-def _counts(told: Mapping[str, Any]) -> Iterator[tuple[Name, float]]:
+def _counts(counters: Mapping[str, Any]) -> Iterator[tuple[Name, float]]:
     """All numbers of a run by source and name; what is nested is named by its path."""
-    for source, counts in told.items():
+    for source, counts in counters.items():
         yield from _numbers(str(source), "", counts)
 
 
-def _numbers(source: str, path: str, told: Any) -> Iterator[tuple[Name, float]]:
-    if isinstance(told, Mapping):
-        for name, value in told.items():
+def _numbers(source: str, path: str, reading: Any) -> Iterator[tuple[Name, float]]:
+    if isinstance(reading, Mapping):
+        for name, value in reading.items():
             yield from _numbers(source, f"{path} {name}".strip(), value)
-    elif isinstance(told, int | float) and not isinstance(told, bool) and isfinite(told):
-        yield (source, path), float(told)
+    elif isinstance(reading, int | float) and not isinstance(reading, bool) and isfinite(reading):
+        yield (source, path), float(reading)
 
 
 def _columns(boots: Sequence[_Boot]) -> Iterator[CounterColumn]:
@@ -203,7 +207,7 @@ def _shifts(
 ) -> Iterator[CounterShifts | None]:
     """Of each column its shifts against the base, to which the boots of its twin count; None for the base."""
     base, twin = (
-        next((place for place, one in enumerate(columns) if one.role == role), None)
+        next((place for place, column in enumerate(columns) if column.role == role), None)
         for role in (Role.BASE, Role.AA)
     )
     for place in range(len(columns)):
@@ -219,14 +223,16 @@ def _shifts(
 
 
 def _cell(own: np.ndarray[Any, np.dtype[np.float64]], shifts: CounterShifts | None, at: int) -> CounterCell:
-    told = own[np.isfinite(own)]
-    if not told.size:
+    known = own[np.isfinite(own)]
+    if not known.size:
         return CounterCell()
-    boots = middle(told.tolist())
+    boots = middle(known.tolist())
     if shifts is None:
         return CounterCell(boots.value, boots.low, boots.high)
     moved = (float(part[at]) for part in (shifts.ratio, shifts.low, shifts.high, shifts.q))
-    return CounterCell(boots.value, boots.low, boots.high, *(one if isfinite(one) else None for one in moved))
+    return CounterCell(
+        boots.value, boots.low, boots.high, *(figure if isfinite(figure) else None for figure in moved)
+    )
 
 
 def change_of(cell: CounterCell) -> float:
@@ -242,11 +248,11 @@ def _weight(row: CounterRow) -> tuple[float, bool, str, str]:
 
 def _unavailable(runs: Sequence[Run]) -> tuple[Unavailable, ...]:
     """Each thing with each reason once, the most frequent first."""
-    found: dict[tuple[str, str], int] = defaultdict(int)
+    counts: dict[tuple[str, str], int] = defaultdict(int)
     for run in runs:
-        for one in run.unavailable:
-            found[str(one.get("what", "")), str(one.get("why", ""))] += 1
-    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        for gap in run.unavailable:
+            counts[str(gap.get("what", "")), str(gap.get("why", ""))] += 1
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(Unavailable(what, why, boots, len(runs)) for (what, why), boots in ordered)
 
 

@@ -92,7 +92,7 @@ def difference(
     old = profiles.place(base or _base_name(profiles))
     new = profiles.place(variant)
     sides = profiles.sides(base=old, candidate=new)
-    ours, theirs = (np.asarray(sides.group == one, dtype=bool) for one in (new, old))
+    ours, theirs = (np.asarray(sides.group == place, dtype=bool) for place in (new, old))
     sided = profiles.variants[old], profiles.variants[new]
     return Difference(
         title=f"{profiles.case}: {sided[1].name} against {sided[0].name}{_of_kind(profiles)}{view}",
@@ -155,15 +155,15 @@ def caller_text(
     places = [profiles.place(variant)] if variant else range(len(profiles.variants))
     parts = []
     for place in places:
-        one, own = profiles.variants[place], profiles.drawn(profiles.of(place))
-        count = f"{len(one.boots)} boot{'s' if len(one.boots) > 1 else ''}"
+        profiled, own = profiles.variants[place], profiles.drawn(profiles.of(place))
+        count = f"{len(profiled.boots)} boot{'s' if len(profiled.boots) > 1 else ''}"
         taken = int(profiles.tree.samples[own].sum())
-        told = f"{taken:,} samples of busy CPUs"
+        amount = f"{taken:,} samples of busy CPUs"
         if profiles.unit == "cycles":
-            told = f"{amount_name(taken, profiles.unit)} waited"
+            amount = f"{amount_name(taken, profiles.unit)} waited"
         elif profiles.kind != CPU:
-            told = f"{unit_name(taken, profiles.unit)}{' waited' if profiles.waits else ''}"
-        parts.append(f"# {profiles.case}: {one.name}{_of_kind(profiles)}, {count}, {told}\n\n")
+            amount = f"{unit_name(taken, profiles.unit)}{' waited' if profiles.waits else ''}"
+        parts.append(f"# {profiles.case}: {profiled.name}{_of_kind(profiles)}, {count}, {amount}\n\n")
         trees = [call_text(profiles.tree, own, symbol) for symbol in asked]
         parts += [f"{text}\n" for text in trees if text] or ["# less than 0.5 % each\n\n"]
     return "".join(parts)
@@ -174,4 +174,4 @@ def _of_kind(profiles: CaseProfiles) -> str:
 
 
 def _base_name(profiles: CaseProfiles) -> str:
-    return next((one.name for one in profiles.variants if one.role == Role.BASE), Role.BASE)
+    return next((variant.name for variant in profiles.variants if variant.role == Role.BASE), Role.BASE)

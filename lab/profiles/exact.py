@@ -117,7 +117,7 @@ def _changes(
     base = [place for place, role in enumerate(roles) if role == Role.BASE]
     controls = base + [place for place, role in enumerate(roles) if role == Role.AA]
     for name in dict.fromkeys(names):
-        own = [place for place, one in enumerate(names) if one == name]
+        own = [place for place, variant_name in enumerate(names) if variant_name == name]
         asked = name == wanted if wanted else roles[own[0]] == Role.CANDIDATE
         if base and asked and own != base:
             known = [place for place in controls if place not in own]
@@ -145,13 +145,13 @@ def _change(
     ]
     base_name, variant = rows[old].run.variant.name, rows[new].run.variant
     claims = claims_of(variant, base=base_name, unit="instructions", measured=measured)
-    touched = {one.function for one in claims.claims} if claims else set()
-    found = [
+    touched = {claim.function for claim in claims.claims} if claims else set()
+    exact_rows = [
         ExactRow(
-            one.symbol, one.before, one.after, float(called[at]), float(calls[at]),
-            one.certain, normalise(one.symbol) in touched, one.line,
+            function.symbol, function.before, function.after, float(called[at]), float(calls[at]),
+            function.certain, normalise(function.symbol) in touched, function.line,
         )
-        for at, one in enumerate(measured)
+        for at, function in enumerate(measured)
         if differs[at]
     ]  # fmt: skip
     return ExactChange(
@@ -161,8 +161,8 @@ def _change(
         operations=rows[old].operations,
         before=float(before.sum()),
         after=float(after.sum()),
-        rows=tuple(sorted(found, key=lambda row: (not row.of_patch, -abs(row.change), row.symbol))),
-        equal=len(counted.symbols) - len(found),
+        rows=tuple(sorted(exact_rows, key=lambda row: (not row.of_patch, -abs(row.change), row.symbol))),
+        equal=len(counted.symbols) - len(exact_rows),
         doubt=_doubt(base, own),
         claims=claims,
     )

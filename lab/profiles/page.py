@@ -48,7 +48,9 @@ def profile_page(
     asked = asked or watched(profiles)
     symbols = _symbol_rows(profiles)
     changes = exact_changes(case_id) if profiles.kind == EXACT else ()
-    claims = tuple(one.claims for one in changes if one.claims) if changes else _claims(profiles, symbols)
+    claims = (
+        tuple(change.claims for change in changes if change.claims) if changes else _claims(profiles, symbols)
+    )
     return ProfilePage(
         experiment_id=experiment_id,
         name=profiles.experiment.name,
@@ -73,7 +75,7 @@ def neighbours(
     All rows are empty where no sample holds the symbol. kind: cpu if empty.
     """
     profiles = case_profiles(experiment_id, case_id, kind=kind)
-    variants = tuple(one.name for one in profiles.variants)
+    variants = tuple(variant.name for variant in profiles.variants)
     tree = profiles.tree
     if not variants or symbol not in tree.names:
         return Neighbours(symbol, (), variants, (), (), ())
@@ -138,14 +140,14 @@ def _cells(
 ) -> list[tuple[ShareCell, ...]]:
     """Cells by row. wholes: what shares are of, by variant, where levels are amounts."""
     columns = []
-    for place, one in enumerate(family):
-        level, moved = one.interval.share, one.shifts
+    for place, variant in enumerate(family):
+        level, moved = variant.interval.share, variant.shifts
         nothing = [None] * len(level)
         shares = level if unit == "samples" else level / (wholes[place] or 1.0)
         parts = (
             shares.tolist(),
-            one.interval.low.tolist(),
-            one.interval.high.tolist(),
+            variant.interval.low.tolist(),
+            variant.interval.high.tolist(),
             moved.log_ratio.tolist() if moved else nothing,
             moved.q.tolist() if moved else nothing,
             nothing if unit == "samples" else level.tolist(),
@@ -169,18 +171,20 @@ def _claims(profiles: CaseProfiles, symbols: Sequence[SymbolRow]) -> tuple[Varia
     base = profiles.base
     if base is None:
         return ()
-    variants = Variant.objects.select_related("experiment").in_bulk([one.id for one in profiles.variants])
-    found = (
+    variants = Variant.objects.select_related("experiment").in_bulk(
+        [variant.id for variant in profiles.variants]
+    )
+    claimed = (
         claims_of(
-            variants[one.id],
+            variants[variant.id],
             base=profiles.variants[base].name,
             unit=profiles.unit,
             measured=(_measured(row, base, place) for row in symbols),
         )
-        for place, one in enumerate(profiles.variants)
-        if one.role == Role.CANDIDATE
+        for place, variant in enumerate(profiles.variants)
+        if variant.role == Role.CANDIDATE
     )
-    return tuple(claims for claims in found if claims)
+    return tuple(claims for claims in claimed if claims)
 
 
 def _measured(row: SymbolRow, base: int, place: int) -> Measured:
@@ -200,7 +204,7 @@ def _symbol_rows(profiles: CaseProfiles) -> tuple[SymbolRow, ...]:
     if not profiles.variants:
         return ()
     (cells,) = _tables(profiles, [])
-    found = [
+    rows = [
         SymbolRow(
             name,
             tree.raw.get(place, ()),
@@ -222,7 +226,7 @@ def _symbol_rows(profiles: CaseProfiles) -> tuple[SymbolRow, ...]:
         ]
         return -max(moved, default=0.0), -max(cell.size for cell in row.own), row.symbol
 
-    return tuple(sorted(found, key=weight))
+    return tuple(sorted(rows, key=weight))
 
 
 def _splits(profiles: CaseProfiles, asked: tuple[str, ...]) -> tuple[CallerSplit, ...]:

@@ -77,8 +77,8 @@ def claim_next_build(
                 _start(Experiment.objects.filter(variants__build=build_id))
             return Claim("build", build_id, token)
         return None
-    while (found := next_build_and_submitter(experiment_id, queue=queue)) is not None:
-        build_id, submitter = found
+    while (pair := next_build_and_submitter(experiment_id, queue=queue)) is not None:
+        build_id, submitter = pair
         claim = claim_build(build_id, by=by, lease_s=lease_s, charged_to=submitter)
         if claim is not None:
             return claim

@@ -41,8 +41,8 @@ def put_back(claim: Claim, *, lost: bool = False, **fields: Any) -> bool:
 
 def leave_place(run_id: int, *, lost: bool) -> None:
     """Say where a run may boot that was just queued again: anywhere, or, in a group, where its block is."""
-    found = Run.objects.select_related("experiment")
-    run = found.only("purpose", "block", "target", "experiment__group").get(pk=run_id)
+    rows = Run.objects.select_related("experiment")
+    run = rows.only("purpose", "block", "target", "experiment__group").get(pk=run_id)
     if not run.experiment.group:
         Run.objects.filter(pk=run_id).update(target=None)
     elif lost and run.target_id is not None:

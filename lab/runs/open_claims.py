@@ -42,10 +42,10 @@ def claim_subjects(claim: Claim) -> dict[str, str | int]:
     if claim.kind == "build":
         worker = Build.objects.filter(pk=claim.id).values_list("claimed_by", flat=True).first()
         return {"build": claim.id, "worker": worker or ""}
-    found = Run.objects.filter(pk=claim.id).values_list(
+    rows = Run.objects.filter(pk=claim.id).values_list(
         "claimed_by", "experiment", "target__name", "experiment__target__name"
     )
-    worker, experiment, booted_on, asked_for = found.get()
+    worker, experiment, booted_on, asked_for = rows.get()
     return {"run": claim.id, "worker": worker, "experiment": experiment, "target": booted_on or asked_for}
 
 
@@ -68,11 +68,11 @@ def open_claims() -> tuple[ClaimLine, ...]:
 def claims_to_end_first(most: int) -> tuple[ClaimLine, ...]:
     """Return this many open claims, those whose lease expires first, or expired first."""
     soonest = F("lease_until").asc(nulls_first=True)
-    found = [
+    claims = [
         *_lines(_builds().order_by(soonest, "pk")[:most]),
         *_lines(_runs().order_by(soonest, "pk")[:most]),
     ]
-    return tuple(sorted(found, key=lambda claim: claim.left_s)[:most])
+    return tuple(sorted(claims, key=lambda claim: claim.left_s)[:most])
 
 
 def boots_on(targets: Collection[int]) -> dict[int, ClaimLine]:

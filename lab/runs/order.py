@@ -118,8 +118,8 @@ _FIRST_OF_PAIR = "min(w.id) OVER (PARTITION BY w.priority, w.who)"
 
 def next_build(experiment_id: int | None = None, *, queue: str | None = None) -> int | None:
     """Return the build to make next, None if none waits; queue: of one queue alone. Within an experiment its base first."""
-    found = next_build_and_submitter(experiment_id, queue=queue)
-    return found[0] if found else None
+    pair = next_build_and_submitter(experiment_id, queue=queue)
+    return pair[0] if pair else None
 
 
 def next_build_and_submitter(

@@ -101,10 +101,10 @@ def _metrics(run: Run) -> tuple[MetricValues, ...]:
 
 def files_removed_at(experiment_id: int) -> datetime | None:
     """Return when the retention policy last removed files of an experiment's boots; None if never."""
-    found: datetime | None = Run.objects.filter(experiment=experiment_id).aggregate(at=Max("expired_at"))[
-        "at"
-    ]
-    return found
+    removed_at: datetime | None = Run.objects.filter(experiment=experiment_id).aggregate(
+        at=Max("expired_at")
+    )["at"]
+    return removed_at
 
 
 def runs_under_way(among: Collection[int]) -> set[str]:
@@ -115,8 +115,8 @@ def runs_under_way(among: Collection[int]) -> set[str]:
 
 def raw_profiles(run_id: int) -> tuple[str, ...]:
     """The SHA-256 of each perf.data that a boot left."""
-    found = Profile.objects.filter(run=run_id).exclude(perf_data_sha256="")
-    return tuple(found.order_by("pk").values_list("perf_data_sha256", flat=True))
+    profiles = Profile.objects.filter(run=run_id).exclude(perf_data_sha256="")
+    return tuple(profiles.order_by("pk").values_list("perf_data_sha256", flat=True))
 
 
 def ended(kind: Kind, pk: int) -> str:

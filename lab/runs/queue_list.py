@@ -71,12 +71,12 @@ def _takers(workers: Sequence[ReportedWorker]) -> tuple[Mapping[str, list[str]],
 
 def _running() -> dict[str, int]:
     builds = Build.objects.filter(state=BuildState.BUILDING).order_by().values_list("queue")
-    found = dict(builds.annotate(number=Count("pk")))
+    counts = dict(builds.annotate(number=Count("pk")))
     boots = Run.objects.filter(state=RunState.RUNNING).order_by()
     for target in boots.values_list("target__name", flat=True):
         queue = target_queue(target or "")
-        found[queue] = found.get(queue, 0) + 1
-    return found
+        counts[queue] = counts.get(queue, 0) + 1
+    return counts
 
 
 def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, float]:
@@ -86,7 +86,7 @@ def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, float]:
         state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT
     ).order_by()
     first = builds.values_list("queue").annotate(since=Min("created_at"))
-    found = {queue: (now - since).total_seconds() for queue, since in first}
+    oldest = {queue: (now - since).total_seconds() for queue, since in first}
     by_key, by_group = dict[int, str](), defaultdict[str, list[str]](list)
     for pk, name, group in Target.objects.values_list("pk", "name", "group"):
         by_key[pk] = target_queue(name)
@@ -96,5 +96,5 @@ def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, float]:
             continue
         shared = boots.group and boots.target is None
         for queue in by_group[boots.group] if shared else [by_key.get(boots.target or boots.asked, "")]:
-            found[queue] = max(found.get(queue, boots.ready_s), boots.ready_s)
-    return found
+            oldest[queue] = max(oldest.get(queue, boots.ready_s), boots.ready_s)
+    return oldest

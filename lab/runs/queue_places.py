@@ -35,12 +35,12 @@ def queue_places(wanted: Iterable[int]) -> dict[int, QueuePlace]:
     asked = set(wanted)
     if not asked:
         return {}
-    found: dict[int, QueuePlace] = {}
+    places: dict[int, QueuePlace] = {}
     if builds := _builds(asked):
-        found |= places_in(_ordered(builds, "lab_build"), _pace(Build.objects.filter(cached=False)), asked)
+        places |= places_in(_ordered(builds, "lab_build"), _pace(Build.objects.filter(cached=False)), asked)
     if boots := _boots(asked - builds.keys()):
-        found |= places_in(_ordered(boots, "lab_run"), _pace(Run.objects.all()), asked)
-    return found
+        places |= places_in(_ordered(boots, "lab_run"), _pace(Run.objects.all()), asked)
+    return places
 
 
 def places_in(
@@ -85,7 +85,7 @@ def _builds(asked: Collection[int]) -> dict[int, Waiting]:
     for experiment, queue, number in counted.annotate(number=Count("pk", distinct=True)):
         queues[experiment].add(queue)
         pieces[experiment] += number
-    return {pk: Waiting(pk, frozenset(found), pieces[pk], "a build") for pk, found in queues.items()}
+    return {pk: Waiting(pk, frozenset(names), pieces[pk], "a build") for pk, names in queues.items()}
 
 
 def _boots(asked: Collection[int]) -> dict[int, Waiting]:
@@ -108,12 +108,12 @@ def _boots(asked: Collection[int]) -> dict[int, Waiting]:
     queued = Run.objects.filter(
         experiment__in=active.keys() - unbuilt, state=RunState.QUEUED, variant__state=VariantState.READY
     )
-    found = {}
+    waiting = {}
     for pk, number in queued.order_by().values_list("experiment").annotate(number=Count("pk")):
         group, target = active[pk]
         what = f"group “{group}”" if group else f"target “{target}”"
-        found[pk] = Waiting(pk, groups[group] if group else frozenset({target}), number, what)
-    return found
+        waiting[pk] = Waiting(pk, groups[group] if group else frozenset({target}), number, what)
+    return waiting
 
 
 def _places(near: QuerySet[Target]) -> tuple[dict[str, frozenset[str]], set[str]]:
@@ -124,7 +124,7 @@ def _places(near: QuerySet[Target]) -> tuple[dict[str, frozenset[str]], set[str]
         (names[group] if group else alone).add(name)
     for name, group in usable_targets().filter(group__in=names).values_list("name", "group"):
         names[group].add(name)
-    groups = {group: frozenset(found) for group, found in names.items()}
+    groups = {group: frozenset(members) for group, members in names.items()}
     return groups, alone.union(*groups.values())
 
 

@@ -58,10 +58,10 @@ def waiting_queues(waiting: Iterable[WaitingBoots] | None = None) -> Mapping[str
     checks = [WaitingQueue(target_queue(name), 1, 0, True) for name in due_checks()]
     # Queued boots come first: checks are for machines that have nothing else to do.
     boots = _target_queues(waiting_boots() if waiting is None else waiting)
-    found = {one.name: one for one in [*checks, *_build_queues(), *boots]}
-    for name in idle & found.keys():
-        found[name] = replace(found[name], free=False)
-    return found
+    queues = {queue.name: queue for queue in [*checks, *_build_queues(), *boots]}
+    for name in idle & queues.keys():
+        queues[name] = replace(queues[name], free=False)
+    return queues
 
 
 def queues_to_wake() -> list[str]:
@@ -102,10 +102,12 @@ def _to_wake(free: Mapping[int, tuple[str, str]]) -> set[int]:
     if not free:
         return set()
     # Its own block goes on, whatever the others of its group do.
-    found = set(_ready_runs().filter(target__in=free).order_by().values_list("target", flat=True).distinct())
+    targets = set(
+        _ready_runs().filter(target__in=free).order_by().values_list("target", flat=True).distinct()
+    )
     rest = defaultdict[str, list[int]](list)
     for pk, (_, group) in free.items():
-        if group and pk not in found:
+        if group and pk not in targets:
             rest[group].append(pk)
     most = max(map(len, rest.values()), default=1)
     some = RawSQL(_FIRST_UNASSIGNED, [most])  # noqa: S611  our text
@@ -118,10 +120,10 @@ def _to_wake(free: Mapping[int, tuple[str, str]]) -> set[int]:
         if group:
             waiting[group] += number
         elif number:
-            found.add(target)
+            targets.add(target)
     for group, number in waiting.items():
-        found.update(random.sample(rest[group], min(len(rest[group]), number)))
-    return found
+        targets.update(random.sample(rest[group], min(len(rest[group]), number)))
+    return targets
 
 
 def _build_queues() -> list[WaitingQueue]:

@@ -126,7 +126,7 @@ class RunRecord:
     steps: Mapping[str, float] = field(default_factory=dict)
 
 
-def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
+def record_build_success(claim: Claim, success: BuildSuccess) -> bool:
     """Store an artifact's particulars and make the variants that waited for it ready."""
     with transaction.atomic():
         moved = move(
@@ -135,7 +135,7 @@ def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
             BuildState.BUILDING,
             BuildState.BUILT,
             held=claim.token,
-            **asdict(found) | {"release": storable_text(found.release, 200)},
+            **asdict(success) | {"release": storable_text(success.release, 200)},
             blame="",
             problem="",
             problem_detail="",
@@ -146,7 +146,7 @@ def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
         if moved:
             build_made(claim.id)
     if not moved:
-        refuse_late(claim, f"built {found.release}")
+        refuse_late(claim, f"built {success.release}")
     else:
         note_builds_over(claim.id)
     return moved
@@ -195,67 +195,69 @@ def record_build_failure(claim: Claim, failure: Failure) -> bool:
     return moved
 
 
-def record_run(claim: Claim, found: RunRecord) -> bool:
+def record_run(claim: Claim, record: RunRecord) -> bool:
     """Store a boot: its outcome, samples, profile and surroundings, all or nothing.
 
     Raises LabError for samples that are not finite numbers; then nothing is stored.
     """
-    _check(found.samples)
+    _check(record.samples)
     run = Run.objects.select_related("experiment").get(pk=claim.id)
-    again = found.retry and found.outcome != Outcome.FINISHED and run.attempt < MOST_ATTEMPTS
-    invalid = _outside_gates(run, found)
+    again = record.retry and record.outcome != Outcome.FINISHED and run.attempt < MOST_ATTEMPTS
+    invalid = _outside_gates(run, record)
     with transaction.atomic():
-        columns = _columns(claim, found) | {"invalid": invalid}
-        moved = move(Run, claim.id, RunState.RUNNING, _state_after(found, again), **columns)
+        columns = _columns(claim, record) | {"invalid": invalid}
+        moved = move(Run, claim.id, RunState.RUNNING, _state_after(record, again), **columns)
         if moved:
-            _note_target(run, found)
+            _note_target(run, record)
         if moved and again:
             leave_place(claim.id, lost=True)
         elif moved:
-            rows = [Sample(run_id=run.pk, **asdict(sample)) for sample in found.samples]
+            rows = [Sample(run_id=run.pk, **asdict(sample)) for sample in record.samples]
             Sample.objects.bulk_create(rows, batch_size=1000)
-            for taken in found.profiles:
+            for taken in record.profiles:
                 _store_profile(run.pk, taken)
-            _follow_up(run, found, invalid)
+            _follow_up(run, record, invalid)
     if not moved:
-        refuse_late(claim, f"{found.outcome}: {found.problem}" if found.problem else str(found.outcome))
+        refuse_late(claim, f"{record.outcome}: {record.problem}" if record.problem else str(record.outcome))
     elif not again:
         settle(run.experiment_id)
     return moved
 
 
-def _note_target(run: Run, found: RunRecord) -> None:
+def _note_target(run: Run, record: RunRecord) -> None:
     """A boot that went wrong by the lab's fault speaks against its target, any other for it."""
     if run.target_id is None:
         return
-    if found.outcome != Outcome.FINISHED and found.blame == "lab":
-        if not found.spares_target:
-            note_fault(run.target_id, found.problem)
+    if record.outcome != Outcome.FINISHED and record.blame == "lab":
+        if not record.spares_target:
+            note_fault(run.target_id, record.problem)
     else:
         note_success(run.target_id)
 
 
-def _follow_up(run: Run, found: RunRecord, invalid: list[str]) -> None:
+def _follow_up(run: Run, record: RunRecord, invalid: list[str]) -> None:
     """Apply the consequences of a finished boot for later ones."""
-    if found.outcome != Outcome.FINISHED:
+    if record.outcome != Outcome.FINISHED:
         run_failed(run.pk)
     elif run.purpose == Purpose.MEASURED and not follow_block(run.pk) and invalid:
         take_again(run)
 
 
-def _outside_gates(run: Run, found: RunRecord) -> list[str]:
+def _outside_gates(run: Run, record: RunRecord) -> list[str]:
     """Return why the numbers of a finished boot do not count."""
-    if found.outcome != Outcome.FINISHED:
+    if record.outcome != Outcome.FINISHED:
         return []
     # A time-based profile that lost samples is skewed; lost waits are shown beside their profile.
-    profile = next((one for one in found.profiles if one.kind == Profile.Kind.CPU), None)
+    profile = next(
+        (taken_profile for taken_profile in record.profiles if taken_profile.kind == Profile.Kind.CPU), None
+    )
     taken = profile.tree.samples + profile.lost if profile else 0
     return gates(
-        found.environment,
-        found.findings,
+        record.environment,
+        record.findings,
         clock=run.experiment.clock,
         lost_share=profile.lost / taken if profile and taken else 0.0,
-        state_proven=run.purpose != Purpose.VERIFIED or found.extras.get("verified_holds") is not False,
+        state_proven=run.purpose != Purpose.VERIFIED or record.extras.get("verified_holds") is not False,
     )
 
 
@@ -274,21 +276,21 @@ def note_corrupt_artifact(build_id: int) -> int:
     return int(Build.objects.values_list("corrupted", flat=True).get(pk=build_id))
 
 
-def _state_after(found: RunRecord, again: bool) -> RunState:
+def _state_after(record: RunRecord, again: bool) -> RunState:
     if again:
         return RunState.QUEUED
-    return RunState.DONE if found.outcome == Outcome.FINISHED else RunState.FAILED
+    return RunState.DONE if record.outcome == Outcome.FINISHED else RunState.FAILED
 
 
-def _columns(claim: Claim, found: RunRecord) -> dict[str, Any]:
-    texts = attributes(found, ("problem", "problem_detail", "line"))
-    data = attributes(found, ("environment", "extras", "counters", "unavailable", "findings"))
+def _columns(claim: Claim, record: RunRecord) -> dict[str, Any]:
+    texts = attributes(record, ("problem", "problem_detail", "line"))
+    data = attributes(record, ("environment", "extras", "counters", "unavailable", "findings"))
     return {
         "held": claim.token,
-        **attributes(found, ("outcome", "blame", "console", "directory")),
+        **attributes(record, ("outcome", "blame", "console", "directory")),
         **{name: storable_text(text) for name, text in texts.items()},
         **{name: storable(value) for name, value in data.items()},
-        "steps": {step: round(seconds, 3) for step, seconds in found.steps.items()},
+        "steps": {step: round(seconds, 3) for step, seconds in record.steps.items()},
         "finished_at": timezone.now(),
         **UNCLAIMED,
     }

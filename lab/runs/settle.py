@@ -97,9 +97,9 @@ def cancel_runs(runs: QuerySet[Run], problem: str, *, running: bool = False) -> 
     """Cancel those that wait; with `running` also those under way, whose workers then lose their claim."""
     states = [RunState.QUEUED, RunState.RUNNING] if running else [RunState.QUEUED]
     # Repeated until none is left, since another process may claim or return a run between the query and the update.
-    while found := list(runs.filter(state__in=states).values_list("pk", "state")):
+    while open_runs := list(runs.filter(state__in=states).values_list("pk", "state")):
         ended = {"problem": problem, "finished_at": timezone.now(), **UNCLAIMED}
-        for pk, state in found:
+        for pk, state in open_runs:
             move(Run, pk, RunState(state), RunState.CANCELLED, **ended)
 
 
@@ -110,8 +110,8 @@ def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
     ours = Build.objects.filter(variants__experiment=experiment_id, state__in=states)
     ours = ours.exclude(Exists(wanted_elsewhere.exclude(pk=experiment_id))).distinct()
     # Read again for the same reason.
-    while found := list(ours.values_list("pk", "state")):
-        for pk, state in found:
+    while open_builds := list(ours.values_list("pk", "state")):
+        for pk, state in open_builds:
             now = timezone.now()
             move(Build, pk, BuildState(state), BuildState.CANCELLED, finished_at=now, **UNCLAIMED)
 
@@ -141,8 +141,8 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
 
 def experiments_of(build_id: int) -> list[int]:
     """Return the open experiments that use a build."""
-    found = Experiment.objects.filter(variants__build=build_id, state__in=OPEN_EXPERIMENT)
-    return list(found.order_by("pk").values_list("pk", flat=True).distinct())
+    experiments = Experiment.objects.filter(variants__build=build_id, state__in=OPEN_EXPERIMENT)
+    return list(experiments.order_by("pk").values_list("pk", flat=True).distinct())
 
 
 def settle(experiment_id: int) -> bool:
@@ -196,8 +196,8 @@ def settle_open() -> list[int]:
     """Settle every open experiment; returns those that ended by it, as what a killed process left does."""
     note_builds_over()
     still = OPEN_EXPERIMENT
-    found = Experiment.objects.filter(state__in=still).order_by("pk").values_list("pk", flat=True)
-    return [pk for pk in list(found) if settle(pk)]
+    numbers = Experiment.objects.filter(state__in=still).order_by("pk").values_list("pk", flat=True)
+    return [pk for pk in list(numbers) if settle(pk)]
 
 
 def _without_base(experiment: Experiment) -> str:

@@ -75,10 +75,10 @@ def current_progress_of(
 
     Queued work has its place in the queue.
     """
-    found = progress_of(experiments)
+    progress = progress_of(experiments)
     rows = [row for row in experiments if row.state in OPEN_EXPERIMENT]
     if not rows:
-        return found
+        return progress
     held, queues, moving = _held(rows), _queues(rows), _moving(rows)
     workers = _listening(set().union(*queues.values()))
     for row in rows:
@@ -89,14 +89,14 @@ def current_progress_of(
             takers = [worker for worker in workers if queues[row.pk] & worker.queues]
             # Workers that say themselves that they take nothing need no patience.
             if row.pk not in moving or (takers and all(taker.reason for taker in takers)):
-                why, way_out = _unusable(row, found[row.pk]) or _untaken(queues[row.pk], takers, operator)
+                why, way_out = _unusable(row, progress[row.pk]) or _untaken(queues[row.pk], takers, operator)
         if why:
             way_out = way_out.format(id=row.pk)
-            found[row.pk] = replace(found[row.pk], eta_s=None, stalled=why, way_out=way_out)
-    waiting = [row.pk for row in rows if not held[row.pk] and not found[row.pk].stalled]
+            progress[row.pk] = replace(progress[row.pk], eta_s=None, stalled=why, way_out=way_out)
+    waiting = [row.pk for row in rows if not held[row.pk] and not progress[row.pk].stalled]
     for pk, place in queue_places(waiting).items():
-        found[pk] = replace(found[pk], queue=place)
-    return found
+        progress[pk] = replace(progress[pk], queue=place)
+    return progress
 
 
 def _held(rows: Sequence[Experiment]) -> Mapping[int, list[_Held]]:
@@ -143,7 +143,7 @@ def _listening(queues: Collection[str]) -> list[_Listener]:
 def _dead(held: Iterable[_Held], alive: Callable[[str], bool]) -> tuple[str, str]:
     """Return why nothing claimed is worked on, and the way out; empty while anything is."""
     now = timezone.now()
-    lost = [(one.label, one.lost_s(now, alive)) for one in held]
+    lost = [(claim.label, claim.lost_s(now, alive)) for claim in held]
     if any(seconds is None for _, seconds in lost):
         return "", ""
     label, seconds = max(lost, key=lambda pair: pair[1] or 0.0)

@@ -51,23 +51,23 @@ def gates(
     caches in another state than was asked for.
     """
     host, guest = environment.get("host", {}), environment.get("guest", {})
-    found = _quiet(host) if clock == "wall" else []
-    found += _other_way(host)
-    found += [
+    lines = _quiet(host) if clock == "wall" else []
+    lines += _other_way(host)
+    lines += [
         f"the machine was not tuned: {line}" for line in environment.get("tuning", {}).get("untuned", [])
     ]
     before, after = (_counter(guest.get(key)) for key in ("clocksource", "clocksource_after"))
     if before and after and before != after:
-        found.append(f"the clock source changed from {before} to {after}")
+        lines.append(f"the clock source changed from {before} to {after}")
     troubles = [finding for finding in findings if finding.get("kind") in TROUBLE]
     if troubles:
         more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
-        found.append(f"the kernel complained: {troubles[0].get('title', '')}{more}")
+        lines.append(f"the kernel complained: {troubles[0].get('title', '')}{more}")
     if lost_share > MOST_LOST:
-        found.append(f"{lost_share:.1%} of the samples were lost, {MOST_LOST:.0%} are allowed")
+        lines.append(f"{lost_share:.1%} of the samples were lost, {MOST_LOST:.0%} are allowed")
     if not state_proven:
-        found.append("the caches were not in the requested state")
-    return found
+        lines.append("the caches were not in the requested state")
+    return lines
 
 
 def _counter(clocksource: Any) -> str:
@@ -84,17 +84,17 @@ def _other_way(host: Mapping[str, Any]) -> list[str]:
 
 
 def _quiet(host: Mapping[str, Any]) -> list[str]:
-    found = []
+    lines = []
     steal = float(host.get("steal_share", 0.0))
     if steal > MOST_STEAL:
-        found.append(f"{steal:.1%} of the host's CPU time was stolen, {MOST_STEAL:.0%} are allowed")
+        lines.append(f"{steal:.1%} of the host's CPU time was stolen, {MOST_STEAL:.0%} are allowed")
     cpus = int(host.get("host_cpus") or 0)
     load = max(float(host.get("load_before", 0.0)), float(host.get("load_after", 0.0)))
     if cpus and load > MOST_LOAD * cpus:
-        found.append(
+        lines.append(
             f"the host's load was {load:.1f}, at most {MOST_LOAD * cpus:.0f} is allowed on its {cpus} CPUs"
         )
     throttled = int(host.get("throttled", 0))
     if throttled:
-        found.append(f"the host's CPUs were throttled {throttled} times")
-    return found
+        lines.append(f"the host's CPUs were throttled {throttled} times")
+    return lines

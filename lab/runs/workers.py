@@ -50,21 +50,21 @@ FROM lazily WHERE name = %(name)s RETURNING coalesce(({LAB_VERSION}), ''), EXIST
 
 def report_worker(seen: WorkerReport, *, chore: str = "", within_s: float = 0.0) -> ReportAnswer:
     """Note that a worker is there, by the database's clock; returns whether a chore was done in the last so many seconds."""
-    told = asdict(seen)
+    columns = asdict(seen)
     if connection.vendor == "postgresql":
         asked = {"chore": chore, "every": within_s, "queues": json.dumps(seen.queues)}
-        for lab, done in run_prepared(_REPORT, told | asked):
+        for lab, done in run_prepared(_REPORT, columns | asked):
             return ReportAnswer(lab, done)
-    _note(told)
+    _note(columns)
     return ReportAnswer(lab_version(), bool(chore) and is_done(chore, within_s))
 
 
-def _note(told: dict[str, Any]) -> None:
+def _note(reported: dict[str, Any]) -> None:
     """Make the row of a worker's first report, or change it."""
-    name = told.pop("name")
-    if not Worker.objects.filter(name=name).update(**told, seen_at=after(0.0)):
+    name = reported.pop("name")
+    if not Worker.objects.filter(name=name).update(**reported, seen_at=after(0.0)):
         Worker.objects.update_or_create(
-            name=name, defaults={**told, "seen_at": after(0.0), "started_at": timezone.now()}
+            name=name, defaults={**reported, "seen_at": after(0.0), "started_at": timezone.now()}
         )
 
 

@@ -43,15 +43,15 @@ class Telling:
 
 def raise_alerts() -> list[Alert]:
     """Look for new steps in the trends of those whose experiments ended since; returns the new alerts."""
-    found = []
+    alerts = []
     for standing in Standing.objects.filter(stale=True).order_by("pk"):
         if Standing.objects.filter(pk=standing.pk, stale=True).update(stale=False) == 1:
             try:
-                found += _raise(standing)
+                alerts += _raise(standing)
             except BaseException:
                 Standing.objects.filter(pk=standing.pk).update(stale=True)
                 raise
-    return found
+    return alerts
 
 
 def _raise(standing: Standing) -> list[Alert]:
@@ -61,23 +61,25 @@ def _raise(standing: Standing) -> list[Alert]:
         return []
     new = []
     for page in fed_by(standing.pk):
-        told = list(standing.alerts.filter(trend=page.line.key))
+        alerts = list(standing.alerts.filter(trend=page.line.key))
         for step in page.steps:
-            if step.pending or step.bad.position < placed.position or _is_told(step, page.points, told):
+            if step.pending or step.bad.position < placed.position or _is_told(step, page.points, alerts):
                 continue
             alert, is_new = _alert(standing, page, step)
-            told.append(alert)
+            alerts.append(alert)
             new += [alert] if is_new else []
     return new
 
 
-def _is_told(step: StepView, points: Sequence[Point], told: Sequence[Alert]) -> bool:
+def _is_told(step: StepView, points: Sequence[Point], alerts: Sequence[Alert]) -> bool:
     """Return whether one of the alerts is of this step, even if it has moved since."""
     places = {point.revision.commit: index for index, point in enumerate(points)}
     earliest = min(places[step.earliest.commit], step.index - NEAR)
     latest = max(places[step.latest.commit], step.index + NEAR)
     worse = step.verdict == "regression"
-    return any(alert.worse == worse and earliest <= places.get(alert.commit, -1) <= latest for alert in told)
+    return any(
+        alert.worse == worse and earliest <= places.get(alert.commit, -1) <= latest for alert in alerts
+    )
 
 
 def _alert(standing: Standing, page: TrendPage, step: StepView) -> tuple[Alert, bool]:
@@ -108,12 +110,12 @@ def tell_alerts(*, now: datetime | None = None) -> list[Telling]:
     for alert in Alert.objects.filter(told_at=None).select_related("standing").order_by("pk"):
         if not is_quiet(alert.standing, moment):
             waiting[alert.standing].append(alert)
-    told = []
+    tellings = []
     for standing, alerts in waiting.items():
         ours = [alert for alert in alerts if _claim(alert, moment)]
         if ours:
-            told.append(Telling(standing.name, tuple(our.text for our in ours), _mail(standing, ours)))
-    return told
+            tellings.append(Telling(standing.name, tuple(our.text for our in ours), _mail(standing, ours)))
+    return tellings
 
 
 def _claim(alert: Alert, now: datetime) -> bool:

@@ -127,7 +127,7 @@ def is_genuine(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
 
     GitHub, Gitea and Forgejo sign the body by HMAC-SHA256; GitLab sends the secret itself.
     """
-    given = {name.lower(): value for name, value in headers.items()}
+    received = {name.lower(): value for name, value in headers.items()}
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     wanted = {
         "x-hub-signature-256": f"sha256={digest}",
@@ -136,7 +136,7 @@ def is_genuine(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
         "x-gitlab-token": secret,
     }
     right = [
-        hmac.compare_digest(given.get(name, "").encode(), value.encode()) for name, value in wanted.items()
+        hmac.compare_digest(received.get(name, "").encode(), value.encode()) for name, value in wanted.items()
     ]
     return any(right)
 
@@ -170,9 +170,9 @@ def _save(standing: Standing, fields: StandingFields, by: User) -> Standing:
     return standing
 
 
-def _described(given: Mapping[str, Any], by: User) -> tuple[ExperimentSpec, Tree]:
+def _described(description: Mapping[str, Any], by: User) -> tuple[ExperimentSpec, Tree]:
     """The description with its base left open, and the row of its tree."""
-    spec = spec_from_mapping({**given, "base": ""})
+    spec = spec_from_mapping({**description, "base": ""})
     find_target(spec.target)
     if spec.git is not None:
         check_address(spec.git, by)
@@ -209,8 +209,8 @@ def _poll(seconds: int) -> int:
     return seconds
 
 
-def _secret(given: str, old: str) -> str:
-    secret = given.strip() or old or secrets.token_urlsafe(32)
+def _secret(text: str, old: str) -> str:
+    secret = text.strip() or old or secrets.token_urlsafe(32)
     if not LEAST_SECRET <= len(secret) <= LONGEST_SECRET or not (secret.isascii() and secret.isprintable()):
         raise FieldRefused(
             "secret",
@@ -219,8 +219,8 @@ def _secret(given: str, old: str) -> str:
     return secret
 
 
-def _addresses(given: Sequence[str]) -> list[str]:
-    kept = list(dict.fromkeys(address.strip() for address in given if address.strip()))
+def _addresses(addresses: Sequence[str]) -> list[str]:
+    kept = list(dict.fromkeys(address.strip() for address in addresses if address.strip()))
     if len(kept) > MOST_ADDRESSES:
         raise FieldRefused("mail_to", f"at most {MOST_ADDRESSES} addresses get a mail, these are {len(kept)}")
     for address in kept:

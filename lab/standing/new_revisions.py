@@ -53,7 +53,9 @@ def due_standings(*, now: datetime | None = None) -> list[int]:
     """Return the standing experiments whose branch is due for a check: after a push, or after their interval."""
     moment = now or timezone.now()
     enabled = Standing.objects.filter(enabled=True).order_by("polled_at", "pk")
-    return [one.pk for one in enabled if _is_due(one, moment) and not is_quiet(one, moment)]
+    return [
+        standing.pk for standing in enabled if _is_due(standing, moment) and not is_quiet(standing, moment)
+    ]
 
 
 def look(
@@ -72,13 +74,13 @@ def look(
     if not _claim(standing, moment):
         return None
     try:
-        found = _Look(standing, moment, home or settings.HOME, on_progress).go()
+        outcome = _Look(standing, moment, home or settings.HOME, on_progress).go()
     except (LabError, KernelsError) as exc:
-        found = LookOutcome(standing.name, None, str(exc))
+        outcome = LookOutcome(standing.name, None, str(exc))
         if exc.blame == "submission":
             note_refusal("standing", rule_of(exc), person=standing.owner)
-    Standing.objects.filter(pk=standing.pk).update(problem=found.problem)
-    return found
+    Standing.objects.filter(pk=standing.pk).update(problem=outcome.problem)
+    return outcome
 
 
 def _is_due(standing: Standing, now: datetime) -> bool:
@@ -129,12 +131,12 @@ class _Look:
         new, problem = self._new(tree, tip)
         remember(row, new)
         try:
-            found = self._submit(spec, new[-1], problem)
+            outcome = self._submit(spec, new[-1], problem)
         except (SpecError, SubmissionRejected) as exc:
             # The next revision may be another matter; this one stays as it is.
-            found = self._nothing(f"{_named(new[-1])} is not measured: {exc}")
+            outcome = self._nothing(f"{_named(new[-1])} is not measured: {exc}")
         Standing.objects.filter(pk=standing.pk).update(last_commit=tip)
-        return found
+        return outcome
 
     def _tip(self) -> str:
         """The commit the branch is at, without fetching it."""
@@ -210,18 +212,18 @@ class _Look:
             between = line(tree, resolve(tree, first), resolve(tree, self.standing.last_commit))
         except UnknownRevision:
             return []
-        return [one for one in between if one.commit not in done]
+        return [revision for revision in between if revision.commit not in done]
 
     def _submit(self, spec: ExperimentSpec, revision: Logged, problem: str) -> LookOutcome:
         name = f"{self.standing.name}: {_named(revision)}"[:200]
-        found = submit_experiment(
+        experiment = submit_experiment(
             spec=spec.model_copy(update={"base": revision.commit, "name": name}),
             by=self.standing.owner,
             origin=self.standing,
             home=self.home,
             on_progress=self.say,
         )
-        return LookOutcome(self.standing.name, found.pk, problem)
+        return LookOutcome(self.standing.name, experiment.pk, problem)
 
     def _nothing(self, problem: str = "") -> LookOutcome:
         return LookOutcome(self.standing.name, None, problem)

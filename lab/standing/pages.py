@@ -49,7 +49,10 @@ def standing_lines() -> tuple[StandingLine, ...]:
     rows = list(Standing.objects.select_related("owner", "tree").annotate(unseen=unseen))
     latest = Experiment.objects.filter(standing=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     keys = Standing.objects.annotate(latest=Subquery(latest)).values("latest")
-    newest = {one.standing_id: one for one in Experiment.objects.filter(pk__in=keys).defer("spec")}
+    newest = {
+        experiment.standing_id: experiment
+        for experiment in Experiment.objects.filter(pk__in=keys).defer("spec")
+    }
     return tuple(_line(row, newest.get(row.pk), row.unseen) for row in rows)
 
 

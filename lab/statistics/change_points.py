@@ -127,8 +127,8 @@ class TrendNumbers:
             scores = _normal_scores(self.points[self.edges[start] : self.edges[end]])
             sums = np.zeros(len(scores) + 1)
             np.cumsum(scores, out=sums[1:])
-            found = Stretch(start, sums[edges], edges.astype(float), float(scores @ scores), scores)
-            self._stretches[start, end] = found
+            stretch = Stretch(start, sums[edges], edges.astype(float), float(scores @ scores), scores)
+            self._stretches[start, end] = stretch
         return self._stretches[start, end]
 
 
@@ -178,7 +178,7 @@ def p_at(trend: TrendNumbers, start: int, place: int, end: int, kept: float | No
 
 def _split(trend: TrendNumbers) -> list[int]:
     """Places of a liberal binary segmentation."""
-    found: list[int] = []
+    splits: list[int] = []
     waiting = [(0, trend.revisions)]
     while waiting:
         start, end = waiting.pop()
@@ -187,10 +187,10 @@ def _split(trend: TrendNumbers) -> list[int]:
         stretch = trend.stretch(start, end)
         places = _split_once(trend, stretch) if stretch.squares > 0 else []
         if places:
-            found += places
+            splits += places
             ends = [start, *places, end]
             waiting += list(pairwise(ends))
-    return found
+    return splits
 
 
 def _split_once(trend: TrendNumbers, stretch: Stretch) -> list[int]:
@@ -223,7 +223,7 @@ def _best_step(trend: TrendNumbers, stretch: Stretch) -> tuple[int, float, float
 def _best_window(trend: TrendNumbers, stretch: Stretch) -> tuple[int, int, float, float]:
     """The window that differs most from the rest: its first revision, one past its last, the rest as above."""
     revisions = len(stretch.sums) - 1
-    found = (0, revisions, 0.0, 0.0)
+    window = (0, revisions, 0.0, 0.0)
     length = trend.least
     while length <= revisions // 2:
         sums = stretch.sums[length:] - stretch.sums[:-length]
@@ -231,10 +231,10 @@ def _best_window(trend: TrendNumbers, stretch: Stretch) -> tuple[int, int, float
         for best in (int(sums.argmax()), int(sums.argmin())):
             part = float(stretch.counts[best + length] - stretch.counts[best])
             share = float(sums[best]) ** 2 / (part * (stretch.points - part))
-            if share > found[2]:
-                found = (best, best + length, share, part)
+            if share > window[2]:
+                window = (best, best + length, share, part)
         length *= 2
-    return found
+    return window
 
 
 def _p_of_step(

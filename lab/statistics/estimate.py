@@ -47,8 +47,8 @@ def estimate(
     boots = table([base, [candidate], *([arm] for arm in others)], quantile)
     shared = shared_blocks(base, candidate)
     base_median, median = (_median(boots.values[boots.layout.arm == side]) for side in (BASE, CANDIDATE))
-    found = _judged(boots, shared, level, looks)
-    return replace(found, boots=len(shared), base_median=base_median, median=median)
+    shift = _judged(boots, shared, level, looks)
+    return replace(shift, boots=len(shared), base_median=base_median, median=median)
 
 
 def _judged(boots: BootTable, shared: Sequence[int], level: float, looks: bool) -> Shift:
@@ -131,37 +131,37 @@ def _ranked(two: BootTable, level: float) -> Shift | None:
     if two.values.size < RANK_BOOTS:
         return None
     logs = np.log(two.values)
-    found = rank_shift(logs, two.layout, level=level)
-    if isinf(found.low) or isinf(found.high):
+    ranked = rank_shift(logs, two.layout, level=level)
+    if isinf(ranked.low) or isinf(ranked.high):
         return None
-    method = f"rank test in {blocks} randomised blocks, {_chance(found.own_variance)}"
+    method = f"rank test in {blocks} randomised blocks, {_chance(ranked.own_variance)}"
     return Shift(
         boots=0,
         base_median=None,
         median=None,
-        ratio=ratio_of(found.shift),
-        low=ratio_of(found.low),
-        high=ratio_of(found.high),
-        p_value=found.p_value,
-        effect=found.shift / float(pooled(logs, two.layout).sd),
-        freedom=found.freedom,
+        ratio=ratio_of(ranked.shift),
+        low=ratio_of(ranked.low),
+        high=ratio_of(ranked.high),
+        p_value=ranked.p_value,
+        effect=ranked.shift / float(pooled(logs, two.layout).sd),
+        freedom=ranked.freedom,
         method=method,
     )
 
 
 def _by_order(two: BootTable, level: float, looks: bool) -> Shift:
     """Judge by the order of values, where some are 0."""
-    found = judge_ranks(two.values, two.layout, level=level, looks=looks)
+    verdict = judge_ranks(two.values, two.layout, level=level, looks=looks)
     blocks = two.layout.contrasts.shape[0]
-    said = f"0 in {found.ranked.zeros} of {found.ranked.boots} boots: there is no ratio"
+    said = f"0 in {verdict.ranked.zeros} of {verdict.ranked.boots} boots: there is no ratio"
     method = f"some boots are 0: ranks of the values in {blocks} blocks"
     return replace(
         NOTHING,
-        p_value=found.p_value,
-        freedom=found.freedom,
+        p_value=verdict.p_value,
+        freedom=verdict.freedom,
         method=method,
         why=said,
-        ranked=found.ranked,
+        ranked=verdict.ranked,
     )
 
 

@@ -68,7 +68,7 @@ def effects(
     if without and sd is not None and sd <= ROUNDING * float(np.max(np.abs(numbers))):
         sd = 0.0  # boots of a variant agree exactly
     fitted = _fit(numbers, blocks, columns.reshape(len(boot_settings), len(kept)))
-    found = {
+    by_term = {
         term: _effect(term, estimate, unit, sd, freedom, level)
         if not without
         else _difference(
@@ -76,7 +76,7 @@ def effects(
         )
         for term, (estimate, unit) in zip(kept, fitted, strict=True)
     }
-    return [found.get(term) or SwitchEffect(term, None, None, None, None, missing[term]) for term in terms]
+    return [by_term.get(term) or SwitchEffect(term, None, None, None, None, missing[term]) for term in terms]
 
 
 def _missing(term: On, settings: Sequence[frozenset[str]]) -> str:
@@ -104,12 +104,12 @@ def _fit(logs: Floats, blocks: Floats, columns: Floats) -> list[tuple[float | No
     design = np.hstack([blocks, columns])
     inverse = np.linalg.pinv(design)
     resolved = inverse @ design
-    found: list[tuple[float | None, float]] = []
+    estimates: list[tuple[float | None, float]] = []
     for index in range(blocks.shape[1], design.shape[1]):
         row = inverse[index]
-        told = np.allclose(resolved[index], np.eye(design.shape[1])[index], atol=1e-8)
-        found.append((float(row @ logs) if told else None, float(np.linalg.norm(row))))
-    return found
+        is_estimable = np.allclose(resolved[index], np.eye(design.shape[1])[index], atol=1e-8)
+        estimates.append((float(row @ logs) if is_estimable else None, float(np.linalg.norm(row))))
+    return estimates
 
 
 def _difference(

@@ -85,8 +85,8 @@ def find_steps(
         levels = [median(boots) for boots in revisions]
         places = [place for place in places if _lasts(levels, place)]
     margin = 0.0 if many else margin
-    found = [step for step in _described(trend, places) if _matters(step, margin)]
-    return [*found, *_pending(trend, places, margin)]
+    steps = [step for step in _described(trend, places) if _matters(step, margin)]
+    return [*steps, *_pending(trend, places, margin)]
 
 
 def _lasts(levels: Sequence[float], place: int) -> bool:

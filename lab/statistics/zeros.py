@@ -105,8 +105,8 @@ def _difference(
     means = float(values[ours].mean() - values[~ours].mean())
     if values.size < RANK_BOOTS:
         return means, None, None
-    found = bounded(values, layout, chance(np.asarray(scipy.stats.rankdata(values)), layout), level=level)
-    known = isfinite(found.low) and isfinite(found.high) and found.low < found.high
-    if not known or (p_value <= 1 - level) == (found.low <= 0 <= found.high):
+    interval = bounded(values, layout, chance(np.asarray(scipy.stats.rankdata(values)), layout), level=level)
+    known = isfinite(interval.low) and isfinite(interval.high) and interval.low < interval.high
+    if not known or (p_value <= 1 - level) == (interval.low <= 0 <= interval.high):
         return means, None, None
-    return found.shift, found.low, found.high
+    return interval.shift, interval.low, interval.high

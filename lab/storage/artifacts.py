@@ -173,7 +173,7 @@ def _bring(
         try:
             with store.reading(name_in_store(key, digest)) as stream, (place / name).open("xb") as out:
                 _unpack(stream.read, out, name, size, on_wait)
-            found = sha256_of(place / name)
+            actual = sha256_of(place / name)
         except StoreLacks as exc:
             if not store.has(name_in_store(key)):  # removed meanwhile
                 raise ArtifactMissing(
@@ -182,7 +182,7 @@ def _bring(
             raise _corrupt(store, key, f"{name} is not there") from exc
         except (zlib.error, ValueError) as exc:
             raise _corrupt(store, key, f"{name}: {exc}") from exc
-        if found != digest:
+        if actual != digest:
             raise _corrupt(store, key, f"{name} differs from what was built")
         (place / name).chmod(0o644)
 

@@ -89,11 +89,11 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
 
     def _create_session(self) -> boto3.Session:
         """One session a thread: making one reads all that boto3 knows of S3 from its files, which takes a second."""
-        told = (self.access_key, self.secret_key, self.security_token)
+        credentials = (self.access_key, self.secret_key, self.security_token)
         made: dict[object, boto3.Session] = _SESSIONS.__dict__.setdefault("made", {})
-        if told not in made:
-            made[told] = boto3.Session(*told)
-        return made[told]
+        if credentials not in made:
+            made[credentials] = boto3.Session(*credentials)
+        return made[credentials]
 
     def stream(self, name: str) -> StoreStream:
         """Yield the object in pieces."""
@@ -101,20 +101,20 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
 
     def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:
         """See DirectoryStorage."""
-        found = self._object(name)
-        size = int(found.content_length)
+        stored = self._object(name)
+        size = int(stored.content_length)
         first = max(0, size + start) if start < 0 else min(start, size)
         if first >= size or length <= 0:
             return b"", size
-        answer = found.get(Range=f"bytes={first}-{min(first + length, size) - 1}")
+        answer = stored.get(Range=f"bytes={first}-{min(first + length, size) - 1}")
         return answer["Body"].read(), size
 
     def entries(self, prefix: str) -> Iterator[StoreEntry]:
         """See DirectoryStorage."""
         top = f"{self.location}/" if self.location else ""
         below = f"{top}{prefix}/" if prefix else top
-        for found in self.bucket.objects.filter(Prefix=below):
-            yield StoreEntry(found.key.removeprefix(top), int(found.size), found.last_modified)
+        for stored in self.bucket.objects.filter(Prefix=below):
+            yield StoreEntry(stored.key.removeprefix(top), int(stored.size), stored.last_modified)
 
     def check(self) -> None:
         """Raise what the server says where there is no such bucket, or it is not ours."""

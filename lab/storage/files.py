@@ -56,12 +56,12 @@ class KeptFile:
             return _here(settings.HOME / self.name, start, length)
         except OSError as exc:
             reason = exc.strerror or str(exc)
-        found = _tail(self.name, start, length)
-        if found is None:
-            found = self._stored(start, length)
-        if found is None:
+        piece = _tail(self.name, start, length)
+        if piece is None:
+            piece = self._stored(start, length)
+        if piece is None:
             raise self._gone(reason)
-        return found
+        return piece
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the whole file, as long as it is at the call. Raises FileGone before the first piece."""

@@ -63,20 +63,20 @@ class InventoryItem:
 
 def inventory(home: Path, store: Store | None) -> tuple[InventoryItem, ...]:
     """Everything there is, by kind and name. Raises StoreUnreachable, StoreRefused."""
-    found: dict[tuple[Kind, str], InventoryItem] = {}
-    _count(found, _files(home), here=True)
+    items: dict[tuple[Kind, str], InventoryItem] = {}
+    _count(items, _files(home), here=True)
     if store is not None:
-        _count(found, store.entries(), here=False)
-    return tuple(found[key] for key in sorted(found))
+        _count(items, store.entries(), here=False)
+    return tuple(items[key] for key in sorted(items))
 
 
 def _count(
-    found: dict[tuple[Kind, str], InventoryItem], entries: Iterator[StoreEntry], *, here: bool
+    items: dict[tuple[Kind, str], InventoryItem], entries: Iterator[StoreEntry], *, here: bool
 ) -> None:
     for entry in entries:
         for kind, pattern in _OF.items():
             if match := pattern.fullmatch(entry.name):
-                found.setdefault((kind, match[1]), InventoryItem(kind, match[1])).add(entry, here=here)
+                items.setdefault((kind, match[1]), InventoryItem(kind, match[1])).add(entry, here=here)
 
 
 def _files(home: Path) -> Iterator[StoreEntry]:

@@ -41,15 +41,15 @@ def heed_revocation(home: Path) -> None:
 
 def revoke_key(digits: str) -> SigningKey:
     """Make signatures of a key count no more. digits: the first of the public key. Raises FieldRefused."""
-    found = (
+    keys = (
         list(SigningKey.objects.filter(public__startswith=digits)[:2]) if len(digits) >= FEWEST_DIGITS else []
     )
-    if len(found) != 1:
+    if len(keys) != 1:
         raise FieldRefused(
             "key",
             f"give at least {FEWEST_DIGITS} digits that one key alone begins with; manage.py signing_keys lists them",
         )
-    (key,) = found
+    (key,) = keys
     if key.revoked_at is None:
         key.revoked_at = timezone.now()
         key.save(update_fields=["revoked_at"])

@@ -65,16 +65,16 @@ class Store:
     def read(self, name: str, limit: int) -> bytes:
         """At most `limit` bytes from the beginning of a file."""
         with self.reading(name) as file:
-            found = bytearray()
-            while len(found) < limit and (piece := file.read(min(1 << 20, limit - len(found)))):
-                found += piece
-            return bytes(found)
+            content = bytearray()
+            while len(content) < limit and (piece := file.read(min(1 << 20, limit - len(content)))):
+                content += piece
+            return bytes(content)
 
     def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:
         """At most `length` bytes from a place on, from the end where start is negative; and the size of the whole."""
         with self._translated(name):
-            found: tuple[bytes, int] = self.storage.part(_checked(name), start, length)
-            return found
+            piece: tuple[bytes, int] = self.storage.part(_checked(name), start, length)
+            return piece
 
     def has(self, name: str) -> bool:
         """Return whether there is such a file."""
@@ -99,8 +99,8 @@ class Store:
     def room(self) -> DiskRoom | None:
         """Return the used and free space of a directory's disk; None for a bucket."""
         with self._translated(""):
-            found: DiskRoom | None = self.storage.room()
-            return found
+            room: DiskRoom | None = self.storage.room()
+            return room
 
     def check(self) -> None:
         """Write a file, read it and remove it, to show any fault of the store."""

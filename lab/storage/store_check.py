@@ -71,9 +71,9 @@ class _Asking:
                 store = self._wanted
             if store is None:
                 continue
-            found = _checked(store)
+            status = _checked(store)
             with self._changed:
-                self._found, self._wanted = (store, monotonic(), found), None
+                self._found, self._wanted = (store, monotonic(), status), None
                 self._changed.notify_all()
 
 

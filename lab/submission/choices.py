@@ -88,6 +88,6 @@ def newest_base() -> NewestBase:
     case = row.cases.first() if row else None
     if row is None or case is None:
         return NewestBase()
-    found = NewestBase(row.tree.name, row.base_name, f"{case.workload}:{case.preset}")
-    names = (found.tree, found.revision, *found.workload.split(":"))
-    return found if all(_PLAIN.fullmatch(name) for name in names) else NewestBase()
+    base = NewestBase(row.tree.name, row.base_name, f"{case.workload}:{case.preset}")
+    names = (base.tree, base.revision, *base.workload.split(":"))
+    return base if all(_PLAIN.fullmatch(name) for name in names) else NewestBase()

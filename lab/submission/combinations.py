@@ -67,13 +67,13 @@ class Applier:
         return Clash(f"{last} clashes with {rivals} in {where}: {exc.reason}", exc.detail)
 
     def _required(self, name: str) -> set[str]:
-        found: set[str] = set()
+        required: set[str] = set()
         waiting = [name]
         while waiting:
-            needs = set(self._switches[waiting.pop()].toggle.requires) - found
-            found |= needs
+            needs = set(self._switches[waiting.pop()].toggle.requires) - required
+            required |= needs
             waiting += needs
-        return found
+        return required
 
     def _fits(self, below: list[str], name: str) -> bool:
         """Tell whether a switch applies on top of others; those that do not apply themselves decide nothing."""

@@ -106,8 +106,14 @@ def _refusals(reduced: _Reduced, root: Path, *, apply: bool = False) -> list[Sub
         elif not apply:
             read_parts(spec, root, lambda _: None, only_at_hand=True)
     except SubmissionRejected as exc:
-        refused = [one for one in (exc, *exc.others) if one.place != "tree" or spec.tree != _NO_TREE]
-        return [_moved(one, reduced) for one in refused if one.place.startswith("patches") or not apply]
+        refused = [
+            refusal for refusal in (exc, *exc.others) if refusal.place != "tree" or spec.tree != _NO_TREE
+        ]
+        return [
+            _moved(refusal, reduced)
+            for refusal in refused
+            if refusal.place.startswith("patches") or not apply
+        ]
     return []
 
 
@@ -129,8 +135,8 @@ def _before_the_first_fault(reduced: _Reduced, named: Mapping[str, Any], faults:
     """Return the patches that no fault lies under, with their rules: a later one may stand on what is at fault."""
     refused = [
         int(match[2])
-        for one in faults.refused
-        if (match := _PLACE.match(one.place)) and match[1] == "patches"
+        for refusal in faults.refused
+        if (match := _PLACE.match(refusal.place)) and match[1] == "patches"
     ]
     names: set[str] = set()
     patches: list[Fields] = []
@@ -145,9 +151,11 @@ def _before_the_first_fault(reduced: _Reduced, named: Mapping[str, Any], faults:
             break
         patches.append(whole)
     fields = {**reduced.fields, **dict.fromkeys(LINE_SWITCHES, ()), "patches": patches}
-    for one in faults.refused:
+    for refusal in faults.refused:
         # Patches are tried wherever the lab has a target, whatever clock the experiment asks for.
-        fields.pop(one.place.partition(".")[0] if one.place in ("target", "measure.clock") else "", None)
+        fields.pop(
+            refusal.place.partition(".")[0] if refusal.place in ("target", "measure.clock") else "", None
+        )
     target = models.Target.objects.filter(enabled=True).first()
     if "target" not in fields and target:
         fields["target"] = target.name
@@ -179,10 +187,10 @@ def _kept(model: type[BaseModel], switches: object) -> tuple[list[Fields], list[
     """Return the switches that are in order but for names, without their rules, and their positions."""
     kept: dict[str, Fields] = {}
     positions: list[int] = []
-    for position, given in enumerate(switches if isinstance(switches, list) else ()):
-        if not isinstance(given, Mapping):
+    for position, table in enumerate(switches if isinstance(switches, list) else ()):
+        if not isinstance(table, Mapping):
             continue
-        switch = {key: value for key, value in given.items() if key not in ("requires", "excludes")}
+        switch = {key: value for key, value in table.items() if key not in ("requires", "excludes")}
         own = switch.get("name")
         near = (own, switch_name(own)) if isinstance(own, str) else ()
         for name in (*near, f"number-{position + 1}"):

@@ -54,12 +54,12 @@ def deviation(workload: str, preset: str, target: Target, metric: str) -> tuple[
     cases = Case.objects.filter(
         workload=workload, preset=preset, experiment__target=target, experiment__clock="wall"
     )
-    found = []
+    deviations = []
     for case in cases.order_by("-pk")[:RECENT]:
         differences = _differences(case, metric)
         if len(differences) >= 2:
-            found.append(float(np.sqrt(np.mean(np.square(differences)) / 2)))
-    return (median(found), len(found)) if found else None
+            deviations.append(float(np.sqrt(np.mean(np.square(differences)) / 2)))
+    return (median(deviations), len(deviations)) if deviations else None
 
 
 def _differences(case: Case, metric: str) -> list[float]:

@@ -223,12 +223,12 @@ def _base_fragments() -> list[Fragment]:
 
 def _further_fragments(common: list[Fragment], workloads: tuple[Workload, ...]) -> list[Fragment]:
     """Return what the workloads of this experiment need beyond the common fragments."""
-    present = {(one.symbol, one.value) for fragment in common for one in read_fragment(fragment)}
+    present = {(option.symbol, option.value) for fragment in common for option in read_fragment(fragment)}
     needs = {workload.name: _needs(workload) for workload in workloads if workload.name not in COMMON}
     return [
         fragment
         for _, fragment in sorted(needs.items())
-        if not {(one.symbol, one.value) for one in read_fragment(fragment)} <= present
+        if not {(option.symbol, option.value) for option in read_fragment(fragment)} <= present
     ]
 
 

@@ -189,15 +189,15 @@ def each_patch(
             "each",
             f"{received.name or 'the series'} has {total} patches, at most {MOST_PATCHES} can be separate switches",
         )
-    found, names = [], set(others)
+    parts, names = [], set(others)
     for number, mail in enumerate(letters_of(series), 1):
         name = _free(switch_name(f"{number}-{mail.title.text}", _PART_LENGTH), names)
         names.add(name)
         source = f"patch {number} of {total}, {received.source or received.name}"
         # By itself it is a whole series, not one patch of several.
         alone = replace(mail, title=Title(mail.title.text, series.version))
-        found.append(Received(name, write_letter(alone), source, mail.title.text, series.version, 1))
-    return tuple(found)
+        parts.append(Received(name, write_letter(alone), source, mail.title.text, series.version, 1))
+    return tuple(parts)
 
 
 def letters_of(series: Series) -> tuple[Letter, ...]:
@@ -294,8 +294,8 @@ def _registered(asked: BranchRequest) -> Source:
 
 
 def _free(name: str, names: Collection[str]) -> str:
-    number, found = 1, name
-    while found in names:
+    number, free_name = 1, name
+    while free_name in names:
         number += 1
-        found = f"{name[: _PART_LENGTH - 3]}-{number}"
-    return found
+        free_name = f"{name[: _PART_LENGTH - 3]}-{number}"
+    return free_name

@@ -55,7 +55,7 @@ def measurements(
         commits = (logged(tree, start.commit), *line(tree, start, end))
     remember(row, commits)
     chosen = [*commits[:1], *reversed(commits[:0:-1][:: wanted.every])]
-    return [_description(wanted, one.commit, one.subject) for one in chosen]
+    return [_description(wanted, revision.commit, revision.subject) for revision in chosen]
 
 
 def _description(wanted: RevisionRange, commit: str, subject: str) -> ExperimentSpec:

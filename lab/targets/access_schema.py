@@ -214,10 +214,10 @@ class Access(_Part):
     def _knows_the_bmc_of_its_console(self) -> Self:
         console = self.console
         if isinstance(console, SolConsole):
-            given = [one is not None for one in (console.address, console.user, console.password_file)]
-            if any(given) and not all(given):
+            present = [field is not None for field in (console.address, console.user, console.password_file)]
+            if any(present) and not all(present):
                 raise ValueError("console: give address, user and password_file, or none of them")
-            if not any(given) and self.power.kind != "ipmi":
+            if not any(present) and self.power.kind != "ipmi":
                 raise ValueError(
                     "console: its address, user and password_file are missing: power is not IPMI"
                 )
@@ -253,14 +253,14 @@ class _Tuned(_Part):
         return text
 
 
-def read_access(given: Mapping[str, Any]) -> Access:
+def read_access(access: Mapping[str, Any]) -> Access:
     """Return how a metal machine is reached. Raises FieldRefused for the first wrong field, "access.power.address"."""
-    return _read(Access, given, "access")
+    return _read(Access, access, "access")
 
 
-def read_tuning(given: Mapping[str, Any]) -> Tuning:
+def read_tuning(tuning: Mapping[str, Any]) -> Tuning:
     """Return what a machine is tuned to; {} is nothing. Raises FieldRefused, as for "tuning.governor"."""
-    return Tuning(**_read(_Tuned, given, "tuning").model_dump())
+    return Tuning(**_read(_Tuned, tuning, "tuning").model_dump())
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -271,9 +271,9 @@ def host_and_port(address: str) -> tuple[str, int]:
     return match[1] or match[2], int(match[3] or IPMI_PORT)
 
 
-def _read(shape: type[Shape], given: Mapping[str, Any], name: str) -> Shape:
+def _read(shape: type[Shape], values: Mapping[str, Any], name: str) -> Shape:
     try:
-        return shape.model_validate(given)
+        return shape.model_validate(values)
     except ValidationError as error:
         fault = _plain_fault(dict(error.errors(include_url=False)[0]))
         inside = len(fault["loc"]) > (fault["type"] == "extra_forbidden")

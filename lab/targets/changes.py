@@ -41,16 +41,16 @@ class TargetFields:
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
 
-CHANGEABLE: Final = tuple(one.name for one in fields(TargetFields))
+CHANGEABLE: Final = tuple(column.name for column in fields(TargetFields))
 
 
 def add_target(*, by: User | None, wanted: TargetFields) -> Target:
     """Add a target. Raises NotAllowed, FieldRefused naming the field."""
     _allowed(by)
-    given = _checked(wanted, None)
+    columns = _checked(wanted, None)
     try:
         with transaction.atomic():
-            return Target.objects.create(**given)
+            return Target.objects.create(**columns)
     except IntegrityError:
         raise FieldRefused("name", f'name: there is a target "{wanted.name}" already') from None
 
@@ -77,8 +77,8 @@ def change_target(
 
 def fingerprint(row: Target) -> str:
     """Return a digest of the values that a form shows; a different one means that the target was changed since."""
-    told = {name: getattr(row, name) for name in CHANGEABLE}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+    values = {name: getattr(row, name) for name in CHANGEABLE}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def has_past(target_id: int) -> bool:
@@ -186,7 +186,7 @@ def _checked(wanted: TargetFields, own: int | None) -> dict[str, Any]:
     if len(wanted.remark) > LONGEST_REMARK or wanted.remark != storable_text(wanted.remark):
         raise FieldRefused("remark", f"remark: a text of at most {LONGEST_REMARK:,} characters, without NUL")
     read_tuning(wanted.tuning)
-    columns = {one: getattr(wanted, one) for one in CHANGEABLE}
+    columns = {name: getattr(wanted, name) for name in CHANGEABLE}
     columns |= {"tuning": dict(wanted.tuning), "access": _access(wanted, others.filter(driver__in=MACHINES))}
     return columns
 
@@ -208,11 +208,11 @@ def _access(wanted: TargetFields, others: Any) -> dict[str, Any]:
 def _plain(access: Mapping[str, Any]) -> dict[str, Any]:
     """Return a fake target's access in a form that any database can store; its driver checks the meaning."""
     try:
-        told = dict(json.loads(json.dumps(dict(access), allow_nan=False)))
+        plain = dict(json.loads(json.dumps(dict(access), allow_nan=False)))
     except (TypeError, ValueError):
         raise FieldRefused(
             "access", "access: contains values that JSON cannot express, such as a date or nan"
         ) from None
-    if told != storable(told):
+    if plain != storable(plain):
         raise FieldRefused("access", "access: contains characters that are not allowed, such as NUL")
-    return told
+    return plain

@@ -88,9 +88,9 @@ def known_kernel(target: Target) -> str:
         runs__outcome=Outcome.FINISHED,
     )
     newest = good.filter(_CHOSEN_HERE).order_by("-experiment__finished_at", "-pk")
-    for found in newest.values_list("build__artifact_key", flat=True)[:_LOOKED_AT]:
-        if is_kept(found, settings.HOME):
-            return str(found)
+    for artifact_key in newest.values_list("build__artifact_key", flat=True)[:_LOOKED_AT]:
+        if is_kept(artifact_key, settings.HOME):
+            return str(artifact_key)
     raise FieldRefused(
         "target",
         f"{target.name} has no known-good kernel: "
@@ -112,10 +112,10 @@ def due_checks(now: datetime | None = None, name: str | None = None) -> list[str
         wanted, Q(checked_until=None) | Q(checked_until__lt=at), enabled=True, quarantined_at=None
     )
     rows = rows.exclude(runs__state=RunState.RUNNING)
-    found = list((rows if name is None else rows.filter(name=name)).order_by("name"))
-    if len(found) > LOOKED_AT_ONCE:
-        found = sorted(random.sample(found, LOOKED_AT_ONCE), key=lambda row: row.name)
-    return [row.name for row in found if has_kernel(row)]
+    targets = list((rows if name is None else rows.filter(name=name)).order_by("name"))
+    if len(targets) > LOOKED_AT_ONCE:
+        targets = sorted(random.sample(targets, LOOKED_AT_ONCE), key=lambda row: row.name)
+    return [row.name for row in targets if has_kernel(row)]
 
 
 def claim_check(name: str, *, force: bool = False) -> Target | None:

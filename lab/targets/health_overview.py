@@ -134,7 +134,7 @@ def _ended(at: datetime) -> dict[int, _Ended]:
         lately.filter(target__isnull=False).annotate(place=F("target")),
         lately.filter(target__isnull=True).annotate(place=F("experiment__target")),
     )
-    found: dict[int, _Ended] = {}
+    by_target: dict[int, _Ended] = {}
     for part in parts:
         rows = part.values_list("place").annotate(
             finished=Count("pk"),
@@ -142,8 +142,8 @@ def _ended(at: datetime) -> dict[int, _Ended]:
             last=Max("finished_at"),
         )
         for target, finished, failed, last in rows:
-            found[target] = found.get(target, _Ended()).with_more(finished, failed, last)
-    return found
+            by_target[target] = by_target.get(target, _Ended()).with_more(finished, failed, last)
+    return by_target
 
 
 def _still_open(boots_waiting: Iterable[WaitingBoots]) -> dict[int, _Open]:

@@ -76,13 +76,13 @@ def _waiting() -> list[Notice]:
     """Return the notices not sent yet, in order."""
     ended = Q(ended_at__isnull=False, ended_told_at=None)
     rows = Quarantine.objects.filter(Q(began_told_at=None) | ended).select_related("target", "ended_by")
-    found: list[tuple[datetime, Notice]] = []
+    notices: list[tuple[datetime, Notice]] = []
     for row in rows.order_by("pk"):
         if row.began_told_at is None:
-            found.append((row.began_at, Notice(row, "began")))
+            notices.append((row.began_at, Notice(row, "began")))
         if row.ended_at is not None and row.ended_told_at is None:
-            found.append((row.ended_at, Notice(row, "ended")))
-    return [notice for _, notice in sorted(found, key=lambda one: one[0])]
+            notices.append((row.ended_at, Notice(row, "ended")))
+    return [notice for _, notice in sorted(notices, key=lambda pair: pair[0])]
 
 
 def _take(notice: Notice, now: datetime) -> bool:

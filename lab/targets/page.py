@@ -73,11 +73,11 @@ def target_page(name: str) -> TargetPage:
 
 def target_tuning(target: Target) -> list[tuple[str, Any, str]]:
     """Each declared setting with what the last boot there found: (name, asked, is)."""
-    told = {"target": target, "environment__has_key": "guest"}
-    last = HealthCheck.objects.filter(**told).order_by("-at", "-pk").first()
-    run = Run.objects.filter(**told, finished_at__isnull=False).order_by("-finished_at", "-pk").first()
-    found: list[Any] = [one for one in (last, run) if one is not None]
-    newest = max(found, key=lambda one: getattr(one, "at", None) or one.finished_at, default=None)
+    conditions = {"target": target, "environment__has_key": "guest"}
+    last = HealthCheck.objects.filter(**conditions).order_by("-at", "-pk").first()
+    run = Run.objects.filter(**conditions, finished_at__isnull=False).order_by("-finished_at", "-pk").first()
+    rows: list[Any] = [row for row in (last, run) if row is not None]
+    newest = max(rows, key=lambda row: getattr(row, "at", None) or row.finished_at, default=None)
     state = newest.environment["guest"].get("tuning", {}) if newest else {}
     names = dict.fromkeys([*target.tuning, *state])
     return [(name, target.tuning.get(name, ""), str(state.get(name, ""))[:100]) for name in names]

@@ -160,8 +160,8 @@ def measured_revision(page: TrendPage, name: str) -> Revision:
     commits = [point.revision.commit for point in page.points if point.revision.commit.startswith(wanted)]
     if not wanted or not commits:
         newest = f"; the newest is {page.points[-1].revision.commit[:10]}" if page.points else ""
-        told = f'begins with "{name.strip()[:40]}"' if wanted else "is named"
-        raise FieldRefused("revision", f"no measured revision of this trend {told}{newest}")
+        predicate = f'begins with "{name.strip()[:40]}"' if wanted else "is named"
+        raise FieldRefused("revision", f"no measured revision of this trend {predicate}{newest}")
     if len(commits) > 1:
         raise FieldRefused(
             "revision", f'{len(commits)} revisions begin with "{wanted}": {", ".join(commits[:3])}'
@@ -171,16 +171,16 @@ def measured_revision(page: TrendPage, name: str) -> Revision:
 
 def _pages(rows: QuerySet[BasePoint]) -> list[TrendPage]:
     """The trends of these rows, by tree, workload and preset."""
-    found: dict[str, list[_Measured]] = defaultdict(list)
+    by_trend: dict[str, list[_Measured]] = defaultdict(list)
     for trend, case, metric, config, commit, boots, experiment in rows.order_by("case_id", "pk").values_list(
         "trend", "case_id", "metric", "config", "commit", "boots", "case__experiment_id"
     ):
-        found[trend].append(_Measured(case, metric, config, commit, tuple(boots), experiment))
+        by_trend[trend].append(_Measured(case, metric, config, commit, tuple(boots), experiment))
     # The margin of the metric comes from the latest case.
-    latest = {measured[-1].case for measured in found.values()}
+    latest = {measured[-1].case for measured in by_trend.values()}
     cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(latest)
-    lines = [(_line(key, cases[of[-1].case], of[-1]), of) for key, of in found.items()]
-    lines.sort(key=lambda one: (one[0].tree, one[0].workload, one[0].preset))
+    lines = [(_line(key, cases[of[-1].case], of[-1]), of) for key, of in by_trend.items()]
+    lines.sort(key=lambda pair: (pair[0].tree, pair[0].workload, pair[0].preset))
     revisions = _revisions(lines)
     return [_page(line, measured, revisions) for line, measured in lines]
 
@@ -193,7 +193,7 @@ def _line(key: str, case: Case, measured: _Measured) -> TrendLine:
 
 
 def _revisions(lines: list[tuple[TrendLine, list[_Measured]]]) -> Places:
-    commits = {one.commit for _, measured in lines for one in measured}
+    commits = {base_point.commit for _, measured in lines for base_point in measured}
     rows = Revision.objects.filter(tree__in={line.tree_id for line, _ in lines})
     if len(commits) < MOST_NAMED:
         rows = rows.filter(commit__in=commits)
@@ -203,13 +203,15 @@ def _revisions(lines: list[tuple[TrendLine, list[_Measured]]]) -> Places:
 def _page(line: TrendLine, measured: list[_Measured], revisions: Places) -> TrendPage:
     boots: dict[str, list[float]] = defaultdict(list)
     experiments: dict[str, set[int]] = defaultdict(set)
-    for one in measured:
-        boots[one.commit] += one.boots
-        experiments[one.commit].add(one.experiment)
+    for base_point in measured:
+        boots[base_point.commit] += base_point.boots
+        experiments[base_point.commit].add(base_point.experiment)
     places = [revisions[line.tree_id, commit] for commit in boots if (line.tree_id, commit) in revisions]
-    order = sorted(places, key=lambda one: (one.position, one.commit))
-    points = tuple(_point(one, boots[one.commit], experiments[one.commit]) for one in order)
-    steps = find_steps([boots[one.commit] for one in order], margin=line.margin) if points else []
+    order = sorted(places, key=lambda revision: (revision.position, revision.commit))
+    points = tuple(
+        _point(revision, boots[revision.commit], experiments[revision.commit]) for revision in order
+    )
+    steps = find_steps([boots[revision.commit] for revision in order], margin=line.margin) if points else []
     views = tuple(_step(line, points, step) for step in steps)
     return TrendPage(line, points, views, len(boots) - len(points))
 

@@ -60,9 +60,9 @@ def is_confirmed(before: float, ratio: float, boots: Sequence[float]) -> bool:
 
 def repeatability() -> Repeatability:
     """Count the newest alerts, those that were measured again, and those that this confirmed."""
-    found = repeats()
+    repeated = repeats()
     alerts = min(COUNTED, bounded_count(Alert.objects.all(), COUNTED))
-    return Repeatability(alerts, len(found), sum(one.confirmed for one in found))
+    return Repeatability(alerts, len(repeated), sum(repeat.confirmed for repeat in repeated))
 
 
 def repeats() -> tuple[Repeat, ...]:
@@ -75,8 +75,8 @@ def repeats() -> tuple[Repeat, ...]:
     levels = _points(BasePoint.objects.filter(trend__in={alert.trend for alert in measured}))
     commits = {row.commit for of in levels.values() for row in of}
     places = dict(Revision.objects.filter(commit__in=commits).values_list("commit", "position"))
-    found = (_repeat(alert, levels[alert.trend], places) for alert in measured)
-    return tuple(one for one in found if one is not None)
+    repeated = (_repeat(alert, levels[alert.trend], places) for alert in measured)
+    return tuple(repeat for repeat in repeated if repeat is not None)
 
 
 def _points(rows: QuerySet[BasePoint]) -> dict[str, list[BasePoint]]:

@@ -44,11 +44,11 @@ def decisions_of(groups: Iterable[StepGroup]) -> Mapping[str, StepDecision]:
     """Return by pick the newest decision about the leading step of each group; none where nobody decided."""
     leads = {(group.lead.line.key, group.lead.step.bad.commit): group.pick for group in groups}
     rows = StepDecision.objects.filter(trend__in={trend for trend, _ in leads}).select_related("author")
-    found: dict[str, StepDecision] = {}
+    decisions: dict[str, StepDecision] = {}
     for row in rows.order_by("pk"):
         if pick := leads.get((row.trend, row.commit)):
-            found[pick] = row
-    return found
+            decisions[pick] = row
+    return decisions
 
 
 def _picked(picks: Sequence[str]) -> list[tuple[str, str]]:

@@ -51,19 +51,19 @@ class StepGroup:
     @property
     def verdict(self) -> str:
         """Return "regression" where a deciding metric got worse, or any where none decides."""
-        deciding = [one for one in self.metrics if one.line.primary] or list(self.metrics)
-        worse = any(one.step.verdict == "regression" for one in deciding)
+        deciding = [metric for metric in self.metrics if metric.line.primary] or list(self.metrics)
+        worse = any(metric.step.verdict == "regression" for metric in deciding)
         return "regression" if worse else "improvement"
 
     @property
     def pending(self) -> bool:
         """Return whether no metric is sure of it yet."""
-        return all(one.step.pending for one in self.metrics)
+        return all(metric.step.pending for metric in self.metrics)
 
     @property
     def pick(self) -> str:
         """Return the name by which a form picks the group: its trends, and the first revision behind the step."""
-        return f"{'-'.join(one.line.key for one in self.metrics)}:{self.lead.step.bad.commit}"
+        return f"{'-'.join(metric.line.key for metric in self.metrics)}:{self.lead.step.bad.commit}"
 
 
 def group_steps(trends: Iterable[Stepped]) -> tuple[StepGroup, ...]:
@@ -72,12 +72,14 @@ def group_steps(trends: Iterable[Stepped]) -> tuple[StepGroup, ...]:
     for trend in trends:
         for step in trend.steps:
             groups[_cause(trend.line, step)].append(MetricStep(trend.line, step))
-    found = [
-        StepGroup(tuple(sorted(of, key=lambda one: (not one.line.primary, -one.size, one.line.metric))))
+    step_groups = [
+        StepGroup(
+            tuple(sorted(of, key=lambda metric: (not metric.line.primary, -metric.size, metric.line.metric)))
+        )
         for of in groups.values()
     ]
-    found.sort(key=lambda group: (group.pending, group.verdict != "regression", -group.lead.size))
-    return tuple(found)
+    step_groups.sort(key=lambda group: (group.pending, group.verdict != "regression", -group.lead.size))
+    return tuple(step_groups)
 
 
 def _cause(line: TrendLine, step: StepView) -> tuple[str, ...]:

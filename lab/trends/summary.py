@@ -71,8 +71,8 @@ def courses(keys: Sequence[str]) -> Mapping[str, tuple[float, ...]]:
 def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
     """Return the identities of these trends, in their order, without points."""
     rows = Trend.objects.filter(key__in=keys).select_related("tree").defer("course", "steps")
-    found = {row.key: trend_line(row) for row in rows}
-    return tuple(found[key] for key in keys if key in found)
+    lines = {row.key: trend_line(row) for row in rows}
+    return tuple(lines[key] for key in keys if key in lines)
 
 
 def trend_line(row: Trend) -> TrendLine:
@@ -106,7 +106,7 @@ def _steps(written: Iterable[dict[str, Any]]) -> tuple[StepView, ...]:
         StepView(
             **step
             | {name: RevisionView(**step[name]) for name in _REVISIONS}
-            | {"suspects": tuple(RevisionView(**one) for one in step["suspects"])}
+            | {"suspects": tuple(RevisionView(**suspect) for suspect in step["suspects"])}
         )
         for step in written
     )

@@ -29,10 +29,10 @@ class TokenAuth(TokenAuthentication):  # type: ignore[misc]  # the library has n
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, Token]:
         """Find a token that still counts. Raises AuthenticationFailed."""
-        found = find_token(token.decode(errors="replace"))
-        if found is None:
+        known_token = find_token(token.decode(errors="replace"))
+        if known_token is None:
             raise AuthenticationFailed("this token is not known here, or it has expired; create a new one")
-        return found.user, found
+        return known_token.user, known_token
 
 
 class PasswordAuth(BasicAuthentication):

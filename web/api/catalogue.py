@@ -107,16 +107,17 @@ class Workloads(Choices):
         return {
             name: {
                 "name": name,
-                "summary": one.summary,
+                "summary": workload.summary,
                 "presets": [
-                    {"name": preset, "params": finite(dict(params))} for preset, params in one.presets.items()
+                    {"name": preset, "params": finite(dict(params))}
+                    for preset, params in workload.presets.items()
                 ],
                 "params": [
                     {"name": param.name, "valid": param.valid, "help": param.help}
-                    for param in one.params.values()
+                    for param in workload.params.values()
                 ],
             }
-            for name, one in submission_choices().workloads.items()
+            for name, workload in submission_choices().workloads.items()
         }
 
 
@@ -183,9 +184,9 @@ class Patches(Resource):
         """A page of them; a filter or a search looks through submitted ones only."""
         keys = self.filter_queryset(self.get_queryset()).order_by("-pk").values_list("pk", flat=True)
         narrowed = any(name not in {"page", "page_size", "after"} for name in request.query_params)
-        found: Any = self.paginate_queryset(Both([] if narrowed else _catalogue(), keys))  # type: ignore[arg-type]
-        own = [one for one in found if isinstance(one, dict)]
-        rows = read_rows(self.get_queryset(), self.rows, [one for one in found if not isinstance(one, dict)])
+        page: Any = self.paginate_queryset(Both([] if narrowed else _catalogue(), keys))  # type: ignore[arg-type]
+        own = [key for key in page if isinstance(key, dict)]
+        rows = read_rows(self.get_queryset(), self.rows, [key for key in page if not isinstance(key, dict)])
         return self.get_paginated_response([*own, *self.completed(rows)])
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:

@@ -231,12 +231,12 @@ class Experiments(Submission):
         counted = count_experiments([row["id"] for row in rows])
         root = self.request.build_absolute_uri("/")
         for row in rows:
-            found = counted[row["id"]]
+            counts = counted[row["id"]]
             row["url"] = f"{root}api/v1/experiments/{row['id']}/"
             row["page"] = f"{root}experiments/{row['id']}/"
             row["priority"] = priority_name(row["priority"])
-            row["exit_code"] = None if row["state"] in OPEN_EXPERIMENT else exit_code(row["state"], found)
-            row |= asdict(found)
+            row["exit_code"] = None if row["state"] in OPEN_EXPERIMENT else exit_code(row["state"], counts)
+            row |= asdict(counts)
             del row["unjudged"]
         return rows
 
@@ -245,8 +245,8 @@ class Experiments(Submission):
         row["switches"] = read_rows(Switch.objects.filter(experiment=row["id"]), SwitchShape)
         row["cases"] = read_rows(Case.objects.filter(experiment=row["id"]), CaseShape)
         row["parts"] = read_rows(Variant.objects.filter(experiment=row["id"]), VariantBrief)
-        found = current_progress(row["id"])
-        row["progress"] = {**asdict(found), "percent": found.percent}
+        progress = current_progress(row["id"])
+        row["progress"] = {**asdict(progress), "percent": progress.percent}
         for name in ("experiment_id", "name", "state", "problem"):
             del row["progress"][name]
         row["conclusion"] = finite(conclusion_data(get_experiment(row["id"])))
@@ -281,11 +281,11 @@ class Experiments(Submission):
         """
         by = cast("User", request.user)
         try:
-            found = rerun_experiment(experiment_id=id, by=by)
+            rerun = rerun_experiment(experiment_id=id, by=by)
         except NeedsWorker:
             return self._handed_over(hand_over_rerun(experiment_id=id, by=by))
-        shown = self.full_row(found.experiment.pk)
-        status = 200 if found.already else 201
+        shown = self.full_row(rerun.experiment.pk)
+        status = 200 if rerun.already else 201
         return Response(shown, status=status, headers={"Location": shown["url"]})
 
     @extend_schema(request=None, responses=ExperimentDetail)

@@ -41,8 +41,8 @@ class Fetches(Resource):
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
         """With addresses and what is before them."""
-        found = Fetch.objects.in_bulk([row["id"] for row in rows])
-        return [fetch_line(found[row["id"]], self.request) for row in rows if row["id"] in found]
+        fetches = Fetch.objects.in_bulk([row["id"] for row in rows])
+        return [fetch_line(fetches[row["id"]], self.request) for row in rows if row["id"] in fetches]
 
     def retrieve(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """One fetch: its result once its state is done, its problem once it is failed."""

@@ -47,9 +47,9 @@ class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 class Text(serializers.CharField):
     """A string, blanks at its ends kept: who takes it says what they mean."""
 
-    def __init__(self, **given: Any) -> None:
-        given = {"trim_whitespace": False, "allow_blank": not given.get("min_length")} | given
-        super().__init__(**given)
+    def __init__(self, **arguments: Any) -> None:
+        arguments = {"trim_whitespace": False, "allow_blank": not arguments.get("min_length")} | arguments
+        super().__init__(**arguments)
 
     def to_internal_value(self, data: Any) -> str:
         """The string. Raises ValidationError."""
@@ -66,8 +66,8 @@ class TextSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-ca
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         """Its type and limits."""
         limits = {"minLength": self.target.min_length, "maxLength": self.target.max_length}
-        told = {"type": "string", "pattern": NO_NUL}
-        return told | {name: limit for name, limit in limits.items() if limit is not None}
+        schema = {"type": "string", "pattern": NO_NUL}
+        return schema | {name: limit for name, limit in limits.items() if limit is not None}
 
 
 class Whole(serializers.IntegerField):

@@ -60,16 +60,16 @@ class TruthFilter(django_filters.Filter):  # type: ignore[misc]
 class TextFilter(django_filters.CharFilter):  # type: ignore[misc]
     """A text that must be equal."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(max_length=LONGEST, strip=False, **given)
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(max_length=LONGEST, strip=False, **arguments)
 
 
 class WordFilter(django_filters.ChoiceFilter):  # type: ignore[misc]
     """One of a few words."""
 
-    def __init__(self, words: Iterable[str], **given: Any) -> None:
+    def __init__(self, words: Iterable[str], **arguments: Any) -> None:
         names = [str(word) for word in words]
-        super().__init__(choices=[(name, name) for name in names], **given)
+        super().__init__(choices=[(name, name) for name in names], **arguments)
         extend_schema_field({"type": "string", "enum": names})(self)
 
 
@@ -104,10 +104,10 @@ class Search(SearchFilter):
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         """Those rows. Raises ParameterRefused."""
-        given = request.query_params.get("search", "")
-        if len(given) > LONGEST or "\0" in given:
+        search = request.query_params.get("search", "")
+        if len(search) > LONGEST or "\0" in search:
             raise ParameterRefused("search", f"give at most {LONGEST} characters, and no NUL")
-        if len(given.split()) > MOST_WORDS:
+        if len(search.split()) > MOST_WORDS:
             raise ParameterRefused("search", f"give at most {MOST_WORDS} words", 422)
         return super().filter_queryset(request, queryset, view)
 
@@ -117,8 +117,10 @@ class Search(SearchFilter):
         if not fields:
             return []
         schema = {"type": "string", "maxLength": LONGEST, "pattern": _PLAIN_TEXT}
-        told = f"Words that must all occur in {', '.join(name.replace('__', '.') for name in fields)}."
-        return [{"name": "search", "in": "query", "required": False, "description": told, "schema": schema}]
+        description = f"Words that must all occur in {', '.join(name.replace('__', '.') for name in fields)}."
+        return [
+            {"name": "search", "in": "query", "required": False, "description": description, "schema": schema}
+        ]
 
 
 class Ordering(OrderingFilter):
@@ -126,12 +128,12 @@ class Ordering(OrderingFilter):
 
     def get_ordering(self, request: Request, queryset: QuerySet[Any], view: Any) -> list[str]:
         """Fields of the rows. Raises ParameterRefused."""
-        given = request.query_params.get("ordering")
+        ordering = request.query_params.get("ordering")
         default = list(getattr(view, "ordering", ("pk",)))
-        if given is None:
+        if ordering is None:
             return default
         known = list(getattr(view, "ordering_fields", ()))
-        names = given.split(",")
+        names = ordering.split(",")
         for name in names:
             if name.removeprefix("-") not in known:
                 raise ParameterRefused(
@@ -146,8 +148,16 @@ class Ordering(OrderingFilter):
             return []
         words = "|".join(f"-?{name}" for name in known)
         schema = {"type": "string", "pattern": f"^(?:{words})(?:,(?:{words}))*$", "maxLength": 200}
-        told = f"Any of {', '.join(known)}, separated by commas; a minus reverses the order."
-        return [{"name": "ordering", "in": "query", "required": False, "description": told, "schema": schema}]
+        description = f"Any of {', '.join(known)}, separated by commas; a minus reverses the order."
+        return [
+            {
+                "name": "ordering",
+                "in": "query",
+                "required": False,
+                "description": description,
+                "schema": schema,
+            }
+        ]
 
 
 class Filters(django_filters.FilterSet):  # type: ignore[misc]

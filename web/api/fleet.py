@@ -157,7 +157,7 @@ class LateAnswers(Resource):
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
         """With the experiments."""
-        found = experiments_of((row["kind"], row["work"]) for row in rows)
+        experiments = experiments_of((row["kind"], row["work"]) for row in rows)
         for row in rows:
-            row["experiment"] = found.get((row["kind"], row["work"]))
+            row["experiment"] = experiments.get((row["kind"], row["work"]))
         return rows

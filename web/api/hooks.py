@@ -87,8 +87,8 @@ class Hooks(Resource):
     @extend_schema(request=WantedHook, responses={201: MadeHook})
     def create(self, request: Request) -> Response:
         """Make a hook."""
-        given = taken(WantedHook, request)
-        fields = HookFields(**given | {"tree": given["tree"] or ""})
+        body = taken(WantedHook, request)
+        fields = HookFields(**body | {"tree": body["tree"] or ""})
         row = make_hook(by=cast("User", request.user), fields=fields, scopes=scopes_of(request))
         return Response({**self.full_row(row.pk), "secret": row.secret}, status=201)
 
@@ -96,12 +96,12 @@ class Hooks(Resource):
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Change what is given of it; with another kind or host it needs its secret again."""
         user, scopes = cast("User", request.user), scopes_of(request)
-        given = taken(WantedHook, request, partial=True)
+        body = taken(WantedHook, request, partial=True)
         row = own_hook(hook_id=id, by=user, scopes=scopes)
         now: dict[str, Any] = {
             name: getattr(row, name) for name in ("name", "url", "kind", "events", "enabled")
         }
-        now |= {"tree": row.tree.name if row.tree else "", "secret": ""} | given
+        now |= {"tree": row.tree.name if row.tree else "", "secret": ""} | body
         change_hook(
             hook_id=id, by=user, fields=HookFields(**now | {"tree": now["tree"] or ""}), scopes=scopes
         )

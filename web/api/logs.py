@@ -29,9 +29,9 @@ _OFFSET = OpenApiParameter(
 )
 
 
-def _header(name: str, schema: dict[str, Any], told: str) -> OpenApiParameter:
+def _header(name: str, schema: dict[str, Any], description: str) -> OpenApiParameter:
     return OpenApiParameter(
-        name, schema, OpenApiParameter.HEADER, required=True, response=[200], description=told
+        name, schema, OpenApiParameter.HEADER, required=True, response=[200], description=description
     )
 
 
@@ -75,10 +75,10 @@ def _offset(request: Request) -> int:
     for name in request.query_params:
         if name != "offset":
             raise ParameterRefused(name[:40], 'there is no such parameter; valid: "offset"')
-    given = request.query_params.get("offset", "0")
-    if not _NUMBER.fullmatch(given) or int(given) > MOST_OFFSET:
-        raise ParameterRefused("offset", f'"{given[:40]}" is not a number of bytes')
-    return int(given)
+    offset = request.query_params.get("offset", "0")
+    if not _NUMBER.fullmatch(offset) or int(offset) > MOST_OFFSET:
+        raise ParameterRefused("offset", f'"{offset[:40]}" is not a number of bytes')
+    return int(offset)
 
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ def form_named(forms: Mapping[str, T], form: str, thing: str) -> T:
 def told_as_file(forms: Mapping[str, str], operation: str) -> Callable[[V], V]:
     """Describe an address that ends in a format in the schema. forms: name → media type."""
     media = sorted({kind.partition(";")[0] for kind in forms.values()})
-    told: Callable[[V], V] = extend_schema(
+    decorator: Callable[[V], V] = extend_schema(
         operation_id=operation,
         parameters=[OpenApiParameter("form", {"type": "string", "enum": list(forms)}, OpenApiParameter.PATH)],
         responses={
@@ -113,4 +113,4 @@ def told_as_file(forms: Mapping[str, str], operation: str) -> Callable[[V], V]:
             for kind in media
         },
     )
-    return told
+    return decorator

@@ -106,9 +106,9 @@ class Me(View):
     @extend_schema(operation_id="change_me", request=WantedMe, responses=MeShape)
     def change(self, request: Request) -> Response:
         """Change what is given of one's own settings."""
-        given = taken(WantedMe, request, partial=True)
-        if "finish_mails" in given:
-            set_finish_mails(cast("User", request.user), on=given["finish_mails"])
+        body = taken(WantedMe, request, partial=True)
+        if "finish_mails" in body:
+            set_finish_mails(cast("User", request.user), on=body["finish_mails"])
         return self._answer(request)
 
     def _answer(self, request: Request) -> Response:

@@ -42,13 +42,13 @@ class Pages(PageNumberPagination):
 
     def get_page_size(self, request: Request) -> int:
         """As asked, within the limits. Raises ParameterRefused."""
-        given = request.query_params.get("page_size")
-        return self.page_size if given is None else _number(given, "page_size", self.max_page_size)
+        size = request.query_params.get("page_size")
+        return self.page_size if size is None else _number(size, "page_size", self.max_page_size)
 
     def get_page_number(self, request: Request, paginator: Any) -> int:
         """As asked, the first where nothing is. Raises ParameterRefused."""
-        given = request.query_params.get("page")
-        number = 1 if given is None else _number(given, "page", _MOST_NUMBER)
+        page = request.query_params.get("page")
+        number = 1 if page is None else _number(page, "page", _MOST_NUMBER)
         if number > max(1, MOST_COUNTED // paginator.per_page) and paginator.more:
             raise ParameterRefused(
                 "page",
@@ -59,8 +59,8 @@ class Pages(PageNumberPagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """The rows of the page that is asked for. Raises ParameterRefused."""
-        given = request.query_params.get("after")
-        if given is None:
+        after = request.query_params.get("after")
+        if after is None:
             return super().paginate_queryset(queryset, request, view) or []
         if "page" in request.query_params:
             raise ParameterRefused("after", "give a page or a number, not both", 422)
@@ -69,7 +69,7 @@ class Pages(PageNumberPagination):
                 "after", "this list is not in the order of its rows' numbers: give a page", 422
             )
         self.request = request
-        number, size = _number(given, "after", _MOST_ID), self.get_page_size(request)
+        number, size = _number(after, "after", _MOST_ID), self.get_page_size(request)
         side = "pk__lt" if queryset.query.order_by[0].startswith("-") else "pk__gt"
         keys = list(queryset.filter(**{side: number})[: size + 1])
         self._last = keys[size - 1] if len(keys) > size else 0
@@ -104,12 +104,12 @@ class Pages(PageNumberPagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """As Django REST framework tells it, but for the count."""
-        told: dict[str, Any] = super().get_paginated_response_schema(schema)
-        told["properties"]["count"] |= {
+        page_schema: dict[str, Any] = super().get_paginated_response_schema(schema)
+        page_schema["properties"]["count"] |= {
             "type": ["integer", "null"],
             "description": f"Null where there are more than {MOST_COUNTED:,}, and with ?after=.",
         }
-        return told
+        return page_schema
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         """As the schema tells it."""
@@ -137,11 +137,11 @@ def _by_number(rows: Any) -> bool:
     return isinstance(rows, QuerySet) and rows.query.order_by in (("pk",), ("-pk",), ("id",), ("-id",))
 
 
-def _number(given: str, name: str, most: int) -> int:
-    match = _NUMBER.fullmatch(given)
+def _number(text: str, name: str, most: int) -> int:
+    match = _NUMBER.fullmatch(text)
     least = 0 if name == "after" else 1
     if not match or not least <= int(match[1]) <= most:
-        raise ParameterRefused(name, f'"{given[:40]}" is not a number from {least} to {most}')
+        raise ParameterRefused(name, f'"{text[:40]}" is not a number from {least} to {most}')
     return int(match[1])
 
 

@@ -167,7 +167,7 @@ def _of_a_description(exc: SpecError) -> Problem:
 
 
 def _refused(exc: SubmissionRejected) -> Problem:
-    faults = tuple(Fault(str(one), pointer=_at(one.place)) for one in (exc, *exc.others))
+    faults = tuple(Fault(str(refusal), pointer=_at(refusal.place)) for refusal in (exc, *exc.others))
     more = f" (and {len(exc.others)} more)" if exc.others else ""
     return Problem(422, f"{exc}{more}", "refused", faults)
 

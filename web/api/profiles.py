@@ -100,8 +100,8 @@ class Profiled(View):
     def show(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """For each profiled case: symbols by caller, symbols that changed, counters, what profiling cost."""
         asked = _asked(request, "symbols", "kind")
-        found = profile_data(id, symbols=_symbols(asked), kind=asked.get("kind", ""))
-        return Response({"cases": finite(found)})
+        cases = profile_data(id, symbols=_symbols(asked), kind=asked.get("kind", ""))
+        return Response({"cases": finite(cases)})
 
 
 class ProfiledCallers(View):

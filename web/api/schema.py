@@ -100,22 +100,24 @@ class Schema(AutoSchema):
         return needed_for(self.view)
 
     def _problems(self) -> set[int]:
-        found = {400, 401, 403, 406, 429}
+        statuses = {400, 401, 403, 406, 429}
         if "{" in self.path or self._is_list_view():
-            found.add(404)
+            statuses.add(404)
         if self._is_list_view():
-            found.add(422)
+            statuses.add(422)
         if self.method in _BODIED:
-            found |= {413, 415, 422}
-        return found | set(getattr(self.view, "also_answers", {}).get(getattr(self.view, "action", ""), ()))
+            statuses |= {413, 415, 422}
+        return statuses | set(
+            getattr(self.view, "also_answers", {}).get(getattr(self.view, "action", ""), ())
+        )
 
 
 def _response(status: int, problem: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": _TOLD[status], "content": {MEDIA_TYPE: {"schema": problem}}}
+    response: dict[str, Any] = {"description": _TOLD[status], "content": {MEDIA_TYPE: {"schema": problem}}}
     if status in {429, 503}:
         whole = {"type": "integer", "minimum": 1}
-        told["headers"] = {"Retry-After": {"schema": whole, "required": True, "description": "Seconds."}}
-    return told
+        response["headers"] = {"Retry-After": {"schema": whole, "required": True, "description": "Seconds."}}
+    return response
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -136,5 +138,5 @@ class Listed(serializers.JSONField):
 class Number(serializers.FloatField):
     """A finite number, or null."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**({"allow_null": True} | given))
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**({"allow_null": True} | arguments))

@@ -142,30 +142,30 @@ Shape = type[serializers.Serializer[Any]]
 @lru_cache(maxsize=256)
 def columns(shape: Shape) -> tuple[tuple[str, str, bool], ...]:
     """Of each field with a column: its name, its column, whether a number that is none may hide in it."""
-    found = []
+    names = []
     for name, field in shape().fields.items():
         source = str(field.source or name)
         if source != "*":
             # Neither database takes such a number inside JSON.
             risky = isinstance(field, serializers.FloatField)
-            found.append((name, source.replace(".", "__"), risky))
-    return tuple(found)
+            names.append((name, source.replace(".", "__"), risky))
+    return tuple(names)
 
 
 def read_rows(queryset: QuerySet[Any], shape: Shape, keys: Sequence[Any] | None = None) -> list[Row]:
     """Return rows as JSON has them, in the order of `keys` (primary keys) where they are given."""
-    told = columns(shape)
-    paths = [path for _, path, _ in told]
-    names = [name for name, _, _ in told]
-    risky = [name for name, _, is_risky in told if is_risky]
+    fields = columns(shape)
+    paths = [path for _, path, _ in fields]
+    names = [name for name, _, _ in fields]
+    risky = [name for name, _, is_risky in fields if is_risky]
     if keys is not None:
         queryset = queryset.filter(pk__in=keys).order_by()
         paths = [*paths, "pk"]
-    found = queryset.values_list(*paths)
+    records = queryset.values_list(*paths)
     if keys is None:
-        rows = [dict(zip(names, values, strict=True)) for values in found]
+        rows = [dict(zip(names, values, strict=True)) for values in records]
     else:
-        by_key = {values[-1]: dict(zip(names, values[:-1], strict=True)) for values in found}
+        by_key = {values[-1]: dict(zip(names, values[:-1], strict=True)) for values in records}
         # A row may have gone between the two questions.
         rows = [by_key[key] for key in keys if key in by_key]
     return _made_finite(rows, risky)

@@ -123,11 +123,11 @@ class Standings(Resource):
     def partial_update(self, request: Request, name: str) -> Response:
         """Change what is given of it; for its owner and operators."""
         user, scopes = cast("User", request.user), scopes_of(request)
-        given = taken(WantedStanding, request, partial=True)
+        body = taken(WantedStanding, request, partial=True)
         row = own_standing(name=name, by=user, scopes=scopes)
         now = {field: getattr(row, field) for field in FIELDS} | {"spec": without_defaults(row.spec)}
         with within("/spec"):
-            changed = change_standing(name=name, by=user, fields=StandingFields(**now | given), scopes=scopes)
+            changed = change_standing(name=name, by=user, fields=StandingFields(**now | body), scopes=scopes)
         return Response(self.named(changed.name))
 
     @extend_schema(parameters=[NAME], responses={204: None})
@@ -146,11 +146,11 @@ class Standings(Resource):
     def named(self, name: str) -> Row:
         """One row in full. Raises Http404."""
         rows = self.get_queryset().filter(name=name)
-        found = read_rows(rows, StandingRow)
-        if not found:
+        details = read_rows(rows, StandingRow)
+        if not details:
             raise Http404(f'there is no standing experiment "{name[:100]}"')
         spec = without_password(without_defaults(rows.values_list("spec", flat=True)[0]))
-        return {**found[0], "spec": finite(spec)}
+        return {**details[0], "spec": finite(spec)}
 
 
 class AlertRow(TableRow):
@@ -202,7 +202,7 @@ class Alerts(Resource):
         """The share of repeated alerts that a later experiment of the same revision confirmed."""
         counted = repeatability()
         return Response(
-            asdict(counted) | {"share": counted.share, "repeats": [asdict(one) for one in repeats()]}
+            asdict(counted) | {"share": counted.share, "repeats": [asdict(repeat) for repeat in repeats()]}
         )
 
     @extend_schema(request=None, responses=AlertRow)

@@ -326,4 +326,4 @@ def _patches_of(series: str, *, each: bool, partial: bool) -> list[dict[str, Any
     except FieldRefused as exc:
         raise FieldRefused("each" if exc.field == "each" else "series", str(exc)) from exc
     allowed = {"partial": True} if partial and not each else {}
-    return [{"name": one.name, "text": one.text, **allowed} for one in parts]
+    return [{"name": part.name, "text": part.text, **allowed} for part in parts]

@@ -75,9 +75,9 @@ class Notes(Resource):
     @extend_schema(request=NoteText, responses=NoteRow)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Write its text again; for its author and operators."""
-        given = taken(NoteText, request, partial=True)
-        if "text" in given:
-            edit_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request), **given)
+        body = taken(NoteText, request, partial=True)
+        if "text" in body:
+            edit_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request), **body)
         return Response(self.full_row(id))
 
     @extend_schema(responses={204: None})

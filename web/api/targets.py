@@ -82,7 +82,7 @@ class Part(serializers.JSONField):
             inside = (
                 value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
             )
-            if any(isinstance(one, Mapping | list) for one in inside):
+            if any(isinstance(member, Mapping | list) for member in inside):
                 raise serializers.ValidationError(
                     f"{str(name)[:40]}: its fields must not contain lists or objects"
                 )

@@ -101,18 +101,18 @@ class Trends(View):
 
     def list(self, request: Request) -> Response:
         """A page of them, the latest fed first; without points."""
-        found = self.filter_queryset(self.get_queryset()).order_by("-latest_case", "key")
-        keys: Any = self.paginate_queryset(found.values_list("key", flat=True))
+        queryset = self.filter_queryset(self.get_queryset()).order_by("-latest_case", "key")
+        keys: Any = self.paginate_queryset(queryset.values_list("key", flat=True))
         return self.get_paginated_response([self._row(line) for line in trend_lines(keys)])
 
     @extend_schema(parameters=[KEY], responses=TrendShape)
     def retrieve(self, request: Request, key: str) -> Response:
         """One of them, with its points and steps."""
         page = trend_page(key)
-        told = self._row(page.line) | {"unplaced": page.unplaced}
-        told["points"] = [point_data(point) for point in page.points]
-        told["steps"] = [step_data(step) for step in page.steps]
-        return Response(finite(told))
+        shown = self._row(page.line) | {"unplaced": page.unplaced}
+        shown["points"] = [point_data(point) for point in page.points]
+        shown["steps"] = [step_data(step) for step in page.steps]
+        return Response(finite(shown))
 
     @extend_schema(parameters=[KEY], responses={(200, "text/csv"): OpenApiTypes.STR})
     @action(detail=True, content_negotiation_class=Plain)

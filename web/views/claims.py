@@ -13,22 +13,26 @@ _MINUS, _THIN = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}"
 
 def claim_tables(claims: Iterable[VariantClaims]) -> list[dict[str, Any]]:
     """Return the tables of some variants."""
-    return [claim_table(one) for one in claims]
+    return [claim_table(variant_claims) for variant_claims in claims]
 
 
-def claim_table(one: VariantClaims, operation: str = "") -> dict[str, Any]:
+def claim_table(variant_claims: VariantClaims, operation: str = "") -> dict[str, Any]:
     """Return one variant's table. operation: what the instructions of exact profiles are counted for, such as "open".
 
     unseen: of the diff, but in no profile. unclaimed: the other way round.
     """
     return {
-        "variant": one.variant,
-        "base": one.base,
-        "unit": _per(one.unit, operation),
-        "summary": _summary(one.claims),
-        "lines": [_line(claim, claim.measured, one.unit) for claim in one.claims if claim.measured],
-        "unseen": [claim for claim in one.claims if claim.measured is None],
-        "unclaimed": [measured.symbol for measured in one.unclaimed],
+        "variant": variant_claims.variant,
+        "base": variant_claims.base,
+        "unit": _per(variant_claims.unit, operation),
+        "summary": _summary(variant_claims.claims),
+        "lines": [
+            _line(claim, claim.measured, variant_claims.unit)
+            for claim in variant_claims.claims
+            if claim.measured
+        ],
+        "unseen": [claim for claim in variant_claims.claims if claim.measured is None],
+        "unclaimed": [measured.symbol for measured in variant_claims.unclaimed],
     }
 
 
@@ -44,31 +48,31 @@ def _per(unit: Unit, operation: str) -> str:
 def _summary(claims: tuple[ClaimedFunction, ...]) -> str:
     """Count the functions by verdict: "3 functions in the diff: 1 changed, 2 not in the profiles"."""
     words = {CHANGED: "changed", UNCHANGED: "did not change", UNSEEN: "not in the profiles"}
-    counts = {word: sum(one.verdict == verdict for one in claims) for verdict, word in words.items()}
-    told = ", ".join(f"{amount} {word}" for word, amount in counts.items() if amount)
-    return f"{count(len(claims), 'function')} in the diff: {told}"
+    counts = {word: sum(claim.verdict == verdict for claim in claims) for verdict, word in words.items()}
+    text = ", ".join(f"{amount} {word}" for word, amount in counts.items() if amount)
+    return f"{count(len(claims), 'function')} in the diff: {text}"
 
 
-def _line(claim: ClaimedFunction, found: Measured, unit: Unit) -> dict[str, Any]:
+def _line(claim: ClaimedFunction, measured: Measured, unit: Unit) -> dict[str, Any]:
     return {
         "function": claim.function,
-        "place": found.line or claim.path,
+        "place": measured.line or claim.path,
         "hunks": claim.hunks,
-        "symbol": found.symbol,
-        "measured": _measured(claim, found, unit),
+        "symbol": measured.symbol,
+        "measured": _measured(claim, measured, unit),
         "changed": claim.verdict == CHANGED,
-        "before": _amount(found.before, unit),
-        "after": _amount(found.after, unit),
+        "before": _amount(measured.before, unit),
+        "after": _amount(measured.after, unit),
     }
 
 
-def _measured(claim: ClaimedFunction, found: Measured, unit: Unit) -> str:
+def _measured(claim: ClaimedFunction, measured: Measured, unit: Unit) -> str:
     if claim.verdict == UNCHANGED:
         if unit != "instructions":
             return "no significant change"
-        same = found.before == found.after
+        same = measured.before == measured.after
         return "the same number of instructions" if same else "not more than boots of one kernel differ"
-    return "changed, including its callees" if found.children else "changed"
+    return "changed, including its callees" if measured.children else "changed"
 
 
 def _amount(value: float, unit: Unit) -> str:

@@ -41,13 +41,15 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     page = comparison_page(experiment_id)
     data = page.data
     states = triage_states(experiment_id)
-    kernels = [one for one in data["variants"] if one["state"] != "pruned"]
+    kernels = [variant for variant in data["variants"] if variant["state"] != "pruned"]
     ctx = {
         "page": data["experiment"],
         "progress": progress(experiment_id),
-        "judged": [one for one in kernels if one["role"] == "candidate"],
-        "failed": [one for one in kernels if one["state"] == "failed" and one["role"] != "base"],
-        "pruned": [one for one in data["variants"] if one["state"] == "pruned"],
+        "judged": [variant for variant in kernels if variant["role"] == "candidate"],
+        "failed": [
+            variant for variant in kernels if variant["state"] == "failed" and variant["role"] != "base"
+        ],
+        "pruned": [variant for variant in data["variants"] if variant["state"] == "pruned"],
         "key": experiment_id,
         "tab": "comparison",
         "conclusion": conclusion_block(data["conclusion"]),
@@ -64,7 +66,9 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
 def _glances(data: ComparisonData) -> list[dict[str, Any]]:
     """Return each primary metric over all candidates: (change, verdict), None where there was nothing to compare."""
     judged = [
-        one["name"] for one in data["variants"] if one["role"] == "candidate" and one["state"] != "pruned"
+        variant["name"]
+        for variant in data["variants"]
+        if variant["role"] == "candidate" and variant["state"] != "pruned"
     ]
     return [
         {
@@ -80,7 +84,7 @@ def _glances(data: ComparisonData) -> list[dict[str, Any]]:
 
 
 def _glance(metric: MetricData, variant: str, *, fine: bool) -> tuple[str, str] | None:
-    cell = next((one for one in metric["cells"] if one["variant"] == variant), None)
+    cell = next((candidate for candidate in metric["cells"] if candidate["variant"] == variant), None)
     return (change(cell["ratio"], fine=fine), cell["verdict"]) if cell else None
 
 
@@ -109,7 +113,9 @@ def _section(
         "mail": [boot for boot in boots.medians if boot.line],
         "proofs": [proof for boot in boots.verified if (proof := _proof(boot))],
         "plots": _plots(boots.medians),
-        "method": next((one["method"] for one in cells if one["method"] and one["role"] not in CONTROLS), ""),
+        "method": next(
+            (cell["method"] for cell in cells if cell["method"] and cell["role"] not in CONTROLS), ""
+        ),
         "effects": [
             _effects(metric, fine=fine) for metric in metrics if metric["primary"] and metric["effects"]
         ],
@@ -119,8 +125,8 @@ def _section(
         "beside": case["models_and_machines"],
         "exact": exact_tables(exact_changes(case["id"]), brief=True),
         "exact_at": f"{reverse('profile', args=(data['experiment']['id'], case['id']))}?kind=exact",
-        "strips": [one for one in drawn["plots"] if one["metric"] in shown],
-        "spread": drawn | {"plots": [one for one in drawn["plots"] if one["metric"] not in shown]},
+        "strips": [plot for plot in drawn["plots"] if plot["metric"] in shown],
+        "spread": drawn | {"plots": [plot for plot in drawn["plots"] if plot["metric"] not in shown]},
     }
 
 
@@ -149,7 +155,7 @@ def _notes(cells: list[CellData]) -> Iterator[str]:
 
 def _axis(shifts: Sequence[CellData | EffectData], margin: float) -> Span:
     """Return an axis on which all these shifts and their intervals have room."""
-    return span([end for one in shifts for end in (one["low"], one["ratio"], one["high"])], margin)
+    return span([end for shift in shifts for end in (shift["low"], shift["ratio"], shift["high"])], margin)
 
 
 def _effects(metric: MetricData, *, fine: bool) -> dict[str, Any]:
@@ -236,13 +242,13 @@ def _proof(item: ShownBoot) -> dict[str, Any] | None:
 def _plots(items: tuple[ShownBoot, ...]) -> tuple[dict[str, Any], ...]:
     """The latency histograms of the median boots, if the workload keeps any."""
     kept = [(item.variant, item.extras["histogram"]) for item in items if is_histogram(item.extras)]
-    counts = {variant: _counts(given["counts"]) for variant, given in kept}
-    unit = next((str(given.get("unit", "")) for _, given in kept), "")
+    counts = {variant: _counts(latencies["counts"]) for variant, latencies in kept}
+    unit = next((str(latencies.get("unit", "")) for _, latencies in kept), "")
     return (histogram(counts, f"latency, {unit}"),) if any(counts.values()) else ()
 
 
-def _counts(given: Mapping[str, Any]) -> dict[float, int]:
+def _counts(counts: Mapping[str, Any]) -> dict[float, int]:
     try:
-        return {float(value): int(amount) for value, amount in given.items() if int(amount) > 0}
+        return {float(value): int(amount) for value, amount in counts.items() if int(amount) > 0}
     except (TypeError, ValueError):
         return {}

@@ -34,18 +34,18 @@ def contention(data: ComparisonData, case: CaseData, medians: Sequence[ShownBoot
     boots = [boot for boot in medians if isinstance(boot.extras.get("contention"), Mapping)]
     if data["experiment"]["clock"] != "contention" or not boots:
         return None
-    controls = {one["name"] for one in data["variants"] if one["role"] in CONTROLS}
+    controls = {variant["name"] for variant in data["variants"] if variant["role"] in CONTROLS}
     boots = [boot for boot in boots if boot.variant not in controls]
     operation, curves = _curves(data["base"]["name"], case)
-    found = [boot.extras["contention"] for boot in boots]
+    reports = [boot.extras["contention"] for boot in boots]
     return {
         "operation": operation,
-        "machine": str(found[0]["machine"]) if found else "",
-        "cpus": int(found[0]["cpus"]) if found else 0,
+        "machine": str(reports[0]["machine"]) if reports else "",
+        "cpus": int(reports[0]["cpus"]) if reports else 0,
         "plot": scaling_plot(curves),
         "variants": [boot.variant for boot in boots],
-        "waiting": [share(each["waiting"], each["cycles"]) for each in found],
-        "functions": _functions(found),
+        "waiting": [share(each["waiting"], each["cycles"]) for each in reports],
+        "functions": _functions(reports),
         "places": [(boot.variant, _places(boot)) for boot in boots],
         "graphs": _graphs(data, case, [boot.variant for boot in boots]),
         "sensitivity": _sensitivity(data, case),
@@ -81,7 +81,9 @@ def _curves(base: str, case: CaseData) -> tuple[str, dict[str, dict[int, float]]
             continue
         operation, cpus = name[1], int(name[2])
         values = {base: metric["base_median"]}
-        values |= {one["variant"]: one["median"] for one in metric["cells"] if one["role"] not in CONTROLS}
+        values |= {
+            cell["variant"]: cell["median"] for cell in metric["cells"] if cell["role"] not in CONTROLS
+        }
         for variant, value in values.items():
             if value is not None:
                 cycles[variant][cpus] = value
@@ -93,10 +95,10 @@ def _curves(base: str, case: CaseData) -> tuple[str, dict[str, dict[int, float]]
     }
 
 
-def _functions(found: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _functions(reports: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the functions that CPUs wait in with each variant's share, those of the largest share of any first."""
-    cycles: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(found))
-    for place, each in enumerate(found):
+    cycles: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(reports))
+    for place, each in enumerate(reports):
         for row in each["functions"]:
             if row["chain"]:
                 cycles[row["chain"][0]][place] += row["cycles"] / (each["cycles"] or 1)
@@ -109,18 +111,18 @@ def _functions(found: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _places(boot: ShownBoot) -> list[dict[str, str]]:
     """Return the locks and lines that a boot's CPUs wait for longest, each with the function that waits most."""
-    found = boot.extras["contention"]
-    rows = [(row["cycles"], f"{row['kind']} lock", row) for row in found["locks"]]
+    report = boot.extras["contention"]
+    rows = [(row["cycles"], f"{row['kind']} lock", row) for row in report["locks"]]
     rows += [
         (row["cycles"], "false sharing" if row["false_sharing"] else "cache line", row)
-        for row in found["lines"]
+        for row in report["lines"]
     ]
     rows.sort(key=lambda row: -row[0])
     return [
         {
             "name": str(row["name"]),
             "kind": kind,
-            "share": share(cycles, found["cycles"]),
+            "share": share(cycles, report["cycles"]),
             "chain": _chain(row),
         }
         for cycles, kind, row in rows[:_MOST_PLACES]
@@ -139,7 +141,7 @@ def _chain(row: Mapping[str, Any]) -> str:
 def _sensitivity(data: ComparisonData, case: CaseData) -> tuple[str, ...]:
     """Return for each variant whether its change stays where every latency of the machine is half or twice as long."""
     cycles = cycles_by_latency(case["id"])
-    controls = {one["name"] for one in data["variants"] if one["role"] in CONTROLS}
+    controls = {row["name"] for row in data["variants"] if row["role"] in CONTROLS}
     base = cycles.pop(data["base"]["name"], {})
     lines = []
     for variant, own in cycles.items():

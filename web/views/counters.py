@@ -73,11 +73,11 @@ def as_csv(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespon
 def as_json(request: HttpRequest, experiment_id: int, case_id: int) -> JsonResponse:
     """lab/profiles/counters.py's CounterPage."""
     page = counter_page(experiment_id, case_id)
-    told = asdict(page)
-    for row, one in zip(told["rows"], page.rows, strict=True):
-        for cell, own in zip(row["cells"], one.cells, strict=True):
+    document = asdict(page)
+    for row, counter in zip(document["rows"], page.rows, strict=True):
+        for cell, own in zip(row["cells"], counter.cells, strict=True):
             cell["certain"] = own.certain
-    return JsonResponse(told | {"per": "timed iteration"})
+    return JsonResponse(document | {"per": "timed iteration"})
 
 
 def _texts(page: CounterPage, cells: tuple[CounterCell, ...]) -> list[dict[str, str]]:

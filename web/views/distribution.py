@@ -11,42 +11,42 @@ from web.words import NONE, count, number, quantity
 _CERTAIN = 0.95
 
 
-def spread(told: CaseSpread) -> dict[str, Any]:
+def spread(case: CaseSpread) -> dict[str, Any]:
     """Put one case's spread into plots and words: its strip plots, and the tails of its latencies."""
     return {
-        "plots": [_plot(one) for one in told.metrics],
-        "quantiles": [f"p{100 * quantile:g}" for quantile in TAILS] if told.tails else [],
-        "tails": [_tail(tail, told.unit) for tail in told.tails],
+        "plots": [_plot(metric) for metric in case.metrics],
+        "quantiles": [f"p{100 * quantile:g}" for quantile in TAILS] if case.tails else [],
+        "tails": [_tail(tail, case.unit) for tail in case.tails],
     }
 
 
-def _plot(told: MetricSpread) -> dict[str, Any]:
+def _plot(metric: MetricSpread) -> dict[str, Any]:
     """Return one metric's strip plot; few: what the range of so few boots is worth, in percent."""
-    few = [one.middle.level for one in told.variants if one.middle.level < _CERTAIN]
+    few = [variant.middle.level for variant in metric.variants if variant.middle.level < _CERTAIN]
     return {
-        "metric": told.metric,
-        "unit": told.unit,
-        "primary": told.primary,
-        "plot": strip_plot([_row(one, told.unit) for one in told.variants], told.unit),
+        "metric": metric.metric,
+        "unit": metric.unit,
+        "primary": metric.primary,
+        "plot": strip_plot([_row(variant, metric.unit) for variant in metric.variants], metric.unit),
         "few": f"{100 * min(few):.0f}" if few else "",
     }
 
 
-def _row(told: VariantSpread, unit: str) -> StripRow:
-    middle = told.middle
-    reach = f" ({quantity(middle.low, unit)} to {quantity(middle.high, unit)})" if told.counted > 1 else ""
+def _row(variant: VariantSpread, unit: str) -> StripRow:
+    middle = variant.middle
+    reach = f" ({quantity(middle.low, unit)} to {quantity(middle.high, unit)})" if variant.counted > 1 else ""
     return StripRow(
-        name=told.variant,
-        summary=f"{quantity(middle.value, unit)}{reach}, {count(told.counted, 'boot')}{_again(told)}",
+        name=variant.variant,
+        summary=f"{quantity(middle.value, unit)}{reach}, {count(variant.counted, 'boot')}{_again(variant)}",
         boots=[
             (
                 boot.number,
                 boot.iterations,
-                f"{told.variant}, block {boot.block + 1}: {quantity(boot.number, unit)}, "
+                f"{variant.variant}, block {boot.block + 1}: {quantity(boot.number, unit)}, "
                 f"{count(len(boot.iterations), 'iteration')}",
                 boot.run_id,
             )
-            for boot in told.boots
+            for boot in variant.boots
         ],
         middle=middle.value,
         low=middle.low,
@@ -54,19 +54,22 @@ def _row(told: VariantSpread, unit: str) -> StripRow:
     )
 
 
-def _again(told: VariantSpread) -> str:
-    return " with the base's second ones" if told.counted > len(told.boots) else ""
+def _again(variant: VariantSpread) -> str:
+    return " with the base's second ones" if variant.counted > len(variant.boots) else ""
 
 
-def _tail(told: Tail, unit: str) -> dict[str, Any]:
+def _tail(tail: Tail, unit: str) -> dict[str, Any]:
     """Return one variant's tail: for each quantile its value, and its interval or why there is none."""
     return {
-        "variant": told.variant,
-        "samples": f"{count(told.samples, 'sample')}, {count(told.boots, 'boot')}",
-        "cells": [_quantile(one, unit) for one in told.quantiles],
+        "variant": tail.variant,
+        "samples": f"{count(tail.samples, 'sample')}, {count(tail.boots, 'boot')}",
+        "cells": [_quantile(quantile, unit) for quantile in tail.quantiles],
     }
 
 
-def _quantile(one: Quantile, unit: str) -> tuple[str, str]:
-    value = quantity(one.value, unit) if one.value is not None else NONE
-    return value, one.why if one.low is None else f"{number(one.low)} to {number(one.high)}"
+def _quantile(quantile: Quantile, unit: str) -> tuple[str, str]:
+    value = quantity(quantile.value, unit) if quantile.value is not None else NONE
+    return (
+        value,
+        quantile.why if quantile.low is None else f"{number(quantile.low)} to {number(quantile.high)}",
+    )

@@ -15,29 +15,31 @@ _ARROW = " \N{RIGHTWARDS ARROW}\N{NO-BREAK SPACE}"
 
 def exact_tables(changes: Sequence[ExactChange], *, brief: bool = False) -> list[dict[str, Any]]:
     """Return the tables of some variants. brief: only the largest lines of each."""
-    return [_table(one, brief=brief) for one in changes]
+    return [_table(exact_change, brief=brief) for exact_change in changes]
 
 
-def _table(one: ExactChange, *, brief: bool) -> dict[str, Any]:
+def _table(exact_change: ExactChange, *, brief: bool) -> dict[str, Any]:
     """Return one variant against the base; hidden, hidden_patch: how many lines of either kind are left out."""
-    patch = [row for row in one.rows if row.of_patch]
-    chance = [row for row in one.rows if not row.of_patch]
+    patch = [row for row in exact_change.rows if row.of_patch]
+    chance = [row for row in exact_change.rows if not row.of_patch]
     most_patch, most_chance = (_BRIEF_BY_PATCH, _BRIEF_BY_CHANCE) if brief else (len(patch), _MOST_BY_CHANCE)
     return {
-        "variant": one.variant,
-        "base": one.base,
-        "operation": one.operation,
-        "change": signed(one.change),
-        "relative": change(one.after / one.before, fine=True) if one.before else "",
-        "of_patch": signed(one.of_patch),
-        "of_chance": signed(one.of_chance),
-        "equal": one.equal,
-        "doubt": one.doubt,
+        "variant": exact_change.variant,
+        "base": exact_change.base,
+        "operation": exact_change.operation,
+        "change": signed(exact_change.change),
+        "relative": change(exact_change.after / exact_change.before, fine=True)
+        if exact_change.before
+        else "",
+        "of_patch": signed(exact_change.of_patch),
+        "of_chance": signed(exact_change.of_chance),
+        "equal": exact_change.equal,
+        "doubt": exact_change.doubt,
         "patch": [_line(row) for row in patch[:most_patch]],
         "chance": [_line(row) for row in chance[:most_chance]],
         "hidden": max(0, len(chance) - most_chance),
         "hidden_patch": max(0, len(patch) - most_patch),
-        "claimed": claim_table(one.claims, one.operation) if one.claims else None,
+        "claimed": claim_table(exact_change.claims, exact_change.operation) if exact_change.claims else None,
     }
 
 

@@ -29,11 +29,11 @@ _EVIDENCE_LINES = 14
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     """The experiments that fit the address, a page of them; an address with empty filters becomes one without."""
-    given = request.GET.dict()
-    if any(not value for value in given.values()):
-        return redirect(f"{request.path}{address({k: str(v) for k, v in given.items()})}")
+    query = request.GET.dict()
+    if any(not value for value in query.values()):
+        return redirect(f"{request.path}{address({k: str(v) for k, v in query.items()})}")
     choices = filter_choices()
-    asked, number, errors = read_asked(given, choices)
+    asked, number, errors = read_asked(query, choices)
     page = list_page(asked, number)
     filters = kept_filters(request.GET.urlencode())
     ctx = {
@@ -44,17 +44,17 @@ def listing(request: HttpRequest) -> HttpResponse:
             for line in page.lines
         ],
         "page": page,
-        "asked": given,
+        "asked": query,
         "errors": errors,
-        "selects": selects(given, choices, errors),
-        "columns": columns(given, asked.ordering),
+        "selects": selects(query, choices, errors),
+        "columns": columns(query, asked.ordering),
         "narrowed": bool(filters),
-        "earlier": address(given, page=str(page.page - 1))
+        "earlier": address(query, page=str(page.page - 1))
         if page.page > 2
-        else address(given)
+        else address(query)
         if page.page == 2
         else "",
-        "later": address(given, page=str(page.page + 1)) if page.page < page.pages else "",
+        "later": address(query, page=str(page.page + 1)) if page.page < page.pages else "",
     }
     return render(request, "web/experiments.html", ctx)
 
@@ -99,7 +99,7 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "builds": page.builds,
         "variant": variant,
         "case": case,
-        "variants": [one.row.name for one in page.variants if one.row.state != "pruned"],
+        "variants": [grid_row.row.name for grid_row in page.variants if grid_row.row.state != "pruned"],
         "cases": list(dict.fromkeys(map(str, page.cases))),
     }
     return render(request, "web/runs.html", ctx)
@@ -123,7 +123,7 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "boots_failed": sum(run.state == "failed" for run in page.runs),
         "builds_said": f"{progress.builds_over} of {count(progress.builds_total, 'build')}",
         "boots_said": f"{progress.boots_over} of {count(progress.boots_total, 'boot')}",
-        "grid": [(one, _build_note(one.build)) for one in page.variants],
+        "grid": [(grid_row, _build_note(grid_row.build)) for grid_row in page.variants],
         "troubles": _troubles(page),
         "conclusion": conclusion_block(conclusion_data(row)),
     }
@@ -133,8 +133,8 @@ def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:
     """Return the priorities that its reader may set; none for a finished experiment."""
     if page.progress.finished:
         return ()
-    given, now = priorities_for(request.user), priority_name(page.row.priority)
-    return given if now in given else (*given, now)
+    choices, now = priorities_for(request.user), priority_name(page.row.priority)
+    return choices if now in choices else (*choices, now)
 
 
 def _build_note(build: ExperimentBuild | None) -> str:

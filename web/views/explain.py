@@ -99,8 +99,8 @@ def _triage(page: Explanation, typed: Decision | None, errors: dict[str, str]) -
     }
 
 
-def _counter(one: MovedCounter) -> tuple[MovedCounter, dict[str, str], dict[str, str]]:
-    return one, counter_text(one.base, base=True), counter_text(one.variant, base=False)
+def _counter(counter: MovedCounter) -> tuple[MovedCounter, dict[str, str], dict[str, str]]:
+    return counter, counter_text(counter.base, base=True), counter_text(counter.variant, base=False)
 
 
 def _sections(page: Explanation) -> list[dict[str, Any]]:
@@ -160,6 +160,10 @@ def _section(
     }
 
 
-def _symbol(one: MovedSymbol, link: str) -> dict[str, Any]:
+def _symbol(symbol: MovedSymbol, link: str) -> dict[str, Any]:
     """Return one symbol: base and variant, in itself and with what it calls."""
-    return {"name": one.symbol, "link": link, "shares": [share_of(cell) for cell in (*one.own, *one.total)]}
+    return {
+        "name": symbol.symbol,
+        "link": link,
+        "shares": [share_of(cell) for cell in (*symbol.own, *symbol.total)],
+    }

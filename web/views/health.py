@@ -27,10 +27,10 @@ def ready(request: HttpRequest) -> HttpResponse:
     """200 where everything the lab needs is there, else 503; problems are shown to permitted clients."""
     checks = readiness()
     ok = all(check.ok for check in checks)
-    told: dict[str, object] = {"ready": ok}
+    answer: dict[str, object] = {"ready": ok}
     if may_watch(request):
-        told["checks"] = [{"name": one.name, "ok": one.ok, "said": one.message} for one in checks]
-    return JsonResponse(told, status=200 if ok else 503, json_dumps_params={"ensure_ascii": False})
+        answer["checks"] = [{"name": check.name, "ok": check.ok, "said": check.message} for check in checks]
+    return JsonResponse(answer, status=200 if ok else 503, json_dumps_params={"ensure_ascii": False})
 
 
 @login_not_required

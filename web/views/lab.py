@@ -56,10 +56,10 @@ def live(request: HttpRequest) -> HttpResponse:
     return render(request, "web/lab_live.html", _now(request))
 
 
-def _asked(given: QueryDict) -> FleetFilter:
+def _asked(query: QueryDict) -> FleetFilter:
     """Read the address; a state that is none of ours narrows nothing."""
-    search, state = given.get("search", "").replace("\0", "").strip()[:200], given.get("state", "")
-    return FleetFilter(search, given.get("group", "")[:100], state if state in STATES else "")
+    search, state = query.get("search", "").replace("\0", "").strip()[:200], query.get("state", "")
+    return FleetFilter(search, query.get("group", "")[:100], state if state in STATES else "")
 
 
 def _now(request: HttpRequest) -> dict[str, object]:
@@ -67,7 +67,7 @@ def _now(request: HttpRequest) -> dict[str, object]:
     waiting = waiting_boots()
     queues = queue_lines(workers, waiting)
     disk = shutil.disk_usage(settings.HOME)
-    forsaken = [one for one in queues if one.forsaken]
+    forsaken = [queue for queue in queues if queue.forsaken]
     kept = request.GET.copy()
     kept.pop("page", None)
     return {
@@ -77,13 +77,13 @@ def _now(request: HttpRequest) -> dict[str, object]:
         "queues_total": len(queues),
         "forsaken": forsaken if len(forsaken) <= _NAMED else [],
         "many_forsaken": forsaken if len(forsaken) > _NAMED else [],
-        "claims": [(one, duration(abs(one.left_s))) for one in claims_to_end_first(_OTHERS)],
+        "claims": [(claim, duration(abs(claim.left_s))) for claim in claims_to_end_first(_OTHERS)],
         "claims_total": count_claims(),
         "workers": _unwell_first(workers)[:_OTHERS],
         "workers_total": len(workers),
-        "gone": sum(one.gone for one in workers),
-        "paused": sum(bool(one.idle_reason) and not one.gone for one in workers),
-        "hosts": len({one.host for one in workers}),
+        "gone": sum(worker.gone for worker in workers),
+        "paused": sum(bool(worker.idle_reason) and not worker.gone for worker in workers),
+        "hosts": len({worker.host for worker in workers}),
         "faults": lab_faults(),
         "late": late_answers(),
         "corrupt": corrupt_artifacts(),
@@ -108,7 +108,7 @@ def _fleet(request: HttpRequest, fleet: FleetState) -> dict[str, object]:
         "page": page,
         "targets_total": len(fleet.targets),
         "states": [(state, _CHIPS[state], number) for state, number in fleet.states.items()],
-        "groups": [(one, _troubles(one)) for one in fleet.groups] if len(fleet.groups) > 1 else [],
+        "groups": [(group, _troubles(group)) for group in fleet.groups] if len(fleet.groups) > 1 else [],
         "targets": [(row.health, booting.get(row.health.row.id), row.state) for row in page],
     }
 
@@ -120,13 +120,13 @@ def _troubles(group: GroupLine) -> list[tuple[str, str, int]]:
 def _worst(queues: Sequence[QueueLine]) -> list[QueueLine]:
     """Return those to look at: without a worker, then of builds, then what has waited longest."""
     ordered = sorted(
-        queues, key=lambda one: (not one.forsaken, one.name.startswith("target."), -one.oldest_s)
+        queues, key=lambda queue: (not queue.forsaken, queue.name.startswith("target."), -queue.oldest_s)
     )
     return ordered[:_OTHERS]
 
 
 def _unwell_first(workers: Sequence[ReportedWorker]) -> list[ReportedWorker]:
-    return sorted(workers, key=lambda one: (not one.gone, not one.idle_reason, one.name))
+    return sorted(workers, key=lambda worker: (not worker.gone, not worker.idle_reason, worker.name))
 
 
 @needs("operate")

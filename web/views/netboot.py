@@ -118,10 +118,10 @@ def initrd(request: HttpRequest, token: str) -> HttpResponseBase:
 def following(request: HttpRequest, token: str) -> HttpResponseBase:
     """Return the next kernel for the machine of a token, to start by kexec; 204 while there is nothing yet, 404 once nothing will follow."""
     url = netboot_url()
-    found = _await_following(token, _caller(request))
-    if found is None:
+    offer = _await_following(token, _caller(request))
+    if offer is None:
         return HttpResponse(status=204)
-    return HttpResponse(_script(found, url), content_type=_PLAIN)
+    return HttpResponse(_script(offer, url), content_type=_PLAIN)
 
 
 def _await_following(token: str, address: str) -> Following | None:
@@ -129,24 +129,24 @@ def _await_following(token: str, address: str) -> Following | None:
     held = _holding.acquire(blocking=False)
     try:
         end = time.monotonic() + (HOLD_S if held else 0)
-        while (found := next_boot(token, address)) is None and time.monotonic() < end:
+        while (offer := next_boot(token, address)) is None and time.monotonic() < end:
             time.sleep(LOOK_S)
-        return found
+        return offer
     finally:
         if held:
             _holding.release()
 
 
-def _script(found: Following, url: str) -> str:
+def _script(offer: Following, url: str) -> str:
     """Line by line, and paths for addresses: the machine asks nobody else."""
     return FOLLOWING.format(
-        kernel_sha256=found.kernel_sha256,
-        initrd_sha256=found.initrd_sha256,
+        kernel_sha256=offer.kernel_sha256,
+        initrd_sha256=offer.initrd_sha256,
         place=f"{urlsplit(url).path}/netboot",
-        files=found.handout.files_token,
-        token=found.handout.token,
-        report=f"{url}/netboot/{found.handout.token}",
-        cmdline=found.handout.cmdline,
+        files=offer.handout.files_token,
+        token=offer.handout.token,
+        report=f"{url}/netboot/{offer.handout.token}",
+        cmdline=offer.handout.cmdline,
     )
 
 

@@ -105,7 +105,7 @@ def _tables(
     }
     claims = [] if page.changes else claim_tables(page.claims)
     sides = [column.variant for column in (chosen, against) if column]
-    tables = [one["variant"] for one in claims] or [one.variant for one in page.changes]
+    tables = [claim["variant"] for claim in claims] or [change.variant for change in page.changes]
     first = next((name for name in tables if name in sides), "")
     if "symbols" in asked:
         return ctx | {"claimed": claims, "open": "callers"}
@@ -286,7 +286,7 @@ def _neighbour(row: CallerRow) -> dict[str, Any]:
 def _pairs(
     own: Sequence[ShareCell], total: Sequence[ShareCell]
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    return [(share_of(one), share_of(other)) for one, other in zip(own, total, strict=True)]
+    return [(share_of(own_cell), share_of(other)) for own_cell, other in zip(own, total, strict=True)]
 
 
 def _callers(page: ProfilePage) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form
     """Two variants over each other in one of DIFFERENCE_FORMS."""
     chosen = _form(DIFFERENCE_FORMS, form)
     base, variant, kind = request.GET.get("base", ""), request.GET.get("variant", ""), _kind(request)
-    found = difference(
+    comparison = difference(
         experiment_id,
         case_id,
         base=base,
@@ -105,7 +105,7 @@ def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form
         seen=_seen_from(request),
     )
     file = f"difference-{experiment_id}-{case_id}-{variant}{_suffix(kind)}.{form}"
-    return _file(request, chosen.write(found), chosen.media_type, file)
+    return _file(request, chosen.write(comparison), chosen.media_type, file)
 
 
 @require_safe
@@ -125,16 +125,16 @@ def callers(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespo
 @plainly
 def symbol(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """A symbol's callers and callees: lab/profiles/page.py's Neighbours as JSON."""
-    found = neighbours(experiment_id, case_id, request.GET.get("symbol", ""), kind=_kind(request))
-    return _file(request, json.dumps(asdict(found)), JSON, "symbol.json", inline=True)
+    relatives = neighbours(experiment_id, case_id, request.GET.get("symbol", ""), kind=_kind(request))
+    return _file(request, json.dumps(asdict(relatives)), JSON, "symbol.json", inline=True)
 
 
 @require_safe
 @plainly
 def lines(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """Return where each function begins in the source: {"link_path_walk": "fs/namei.c:2251"}; empty without line tables."""
-    found = case_profiles(experiment_id, case_id, kind=_kind(request)).lines
-    return _file(request, json.dumps(found), JSON, "lines.json", inline=True)
+    places = case_profiles(experiment_id, case_id, kind=_kind(request)).lines
+    return _file(request, json.dumps(places), JSON, "lines.json", inline=True)
 
 
 def _form(forms: Mapping[str, ProfileForm], form: str) -> ProfileForm:

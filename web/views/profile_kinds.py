@@ -92,11 +92,11 @@ def kind_links(page: ProfilePage, kept: Mapping[str, str]) -> list[KindLink]:
 def cost_of(cost: ProfilingCost) -> str:
     """Return the overhead of this kind: "+1.2 % of the time, from 0.9 to 1.5 over 6 boots; 12 lost"."""
     boots = count(cost.boots, "boot")
-    told = f"not measured ({boots})"
+    text = f"not measured ({boots})"
     if cost.overhead is not None and cost.low is not None and cost.high is not None:
         low, high = change(1 + cost.low), change(1 + cost.high)
-        told = f"{change(1 + cost.overhead)} of the time ({low} to {high} over {boots})"
-    return f"{told}; {number(cost.lost)} lost" if cost.lost else told
+        text = f"{change(1 + cost.overhead)} of the time ({low} to {high} over {boots})"
+    return f"{text}; {number(cost.lost)} lost" if cost.lost else text
 
 
 def taken(column: ProfileColumn, unit: Unit) -> str:

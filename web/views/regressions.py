@@ -22,16 +22,16 @@ from web.listing import kept_filters, page_number
 from web.views.explain import explain
 
 
-def read_filter(given: QueryDict) -> RegressionFilter:
+def read_filter(query: QueryDict) -> RegressionFilter:
     """Read the address; what it names that does not exist filters as what is not there, but a state is one of ours."""
-    state = given.get("state", "")
+    state = query.get("state", "")
     return RegressionFilter(
         state=state if state in STATES else "open",
-        tree=given.get("tree", "")[:100],
-        workload=given.get("workload", "")[:100],
-        target=given.get("target", "")[:100],
-        search=given.get("search", "").replace("\0", "").strip()[:200],
-        primary=given.get("metrics") != "all",
+        tree=query.get("tree", "")[:100],
+        workload=query.get("workload", "")[:100],
+        target=query.get("target", "")[:100],
+        search=query.get("search", "").replace("\0", "").strip()[:200],
+        primary=query.get("metrics") != "all",
     )
 
 
@@ -76,11 +76,11 @@ def triage(request: HttpRequest) -> HttpResponse:
     return redirect(reverse("explain", args=[experiment_id, comparison_id]))
 
 
-def _named(given: QueryDict) -> Regression:
-    numbers = [given.get(key, "") for key in ("case", "variant")]
+def _named(query: QueryDict) -> Regression:
+    numbers = [query.get(key, "") for key in ("case", "variant")]
     if not all(number.isdecimal() and len(number) < 19 for number in numbers):
         raise Http404("this is not a regression")
-    return Regression(int(numbers[0]), int(numbers[1]), given.get("metric", ""))
+    return Regression(int(numbers[0]), int(numbers[1]), query.get("metric", ""))
 
 
 def _again(

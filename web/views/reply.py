@@ -39,7 +39,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "problem": problem,
         "asked": asked,
         "signer": signer,
-        "switches": [one["name"] for one in data["switches"]],
+        "switches": [switch["name"] for switch in data["switches"]],
         "plain": _address("reply_text", experiment_id, asked),
         "rows": reply.text.count("\n") + 1,
         "files": [(name, form.description) for name, form in REPORT_FORMS.items() if form.description],

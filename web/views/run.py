@@ -134,14 +134,14 @@ def _follow(state: str, log: Log) -> int | None:
 
 
 def _part(request: HttpRequest, file: KeptFile | None, state: str) -> HttpResponse:
-    given = request.GET.get("offset", "0")
-    if not (given.isdecimal() and given.isascii() and len(given) < 19):
+    offset = request.GET.get("offset", "0")
+    if not (offset.isdecimal() and offset.isascii() and len(offset) < 19):
         return HttpResponse(
             "offset must be a number of bytes\n", status=400, content_type="text/plain; charset=utf-8"
         )
     over = state not in _OPEN
     try:
-        part = read_part(file, int(given), over=over)
+        part = read_part(file, int(offset), over=over)
     except FileGone as exc:
         if exc.removed:
             return _removed(exc)
@@ -197,11 +197,11 @@ def _facts(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield _named(key), number(value) if isinstance(value, float) else str(value)
 
 
-def _mitigations(given: Mapping[str, Any]) -> str:
+def _mitigations(mitigations: Mapping[str, Any]) -> str:
     """Those that are in force, each with what it does; then the names of the flaws this CPU lacks."""
-    lacking = [_named(name) for name, state in given.items() if state == "Not affected"]
-    told = [f"{_named(name)}: {state}" for name, state in given.items() if state != "Not affected"]
-    return "; ".join([*told, f"not affected: {', '.join(sorted(lacking))}"] if lacking else told)
+    lacking = [_named(name) for name, state in mitigations.items() if state == "Not affected"]
+    in_force = [f"{_named(name)}: {state}" for name, state in mitigations.items() if state != "Not affected"]
+    return "; ".join([*in_force, f"not affected: {', '.join(sorted(lacking))}"] if lacking else in_force)
 
 
 def _named(key: str) -> str:
@@ -218,10 +218,10 @@ def _profiles(page: RunPage) -> list[tuple[str, str]]:
     ]
 
 
-def _text(given: Mapping[str, Any]) -> str:
-    if not given:
+def _text(mapping: Mapping[str, Any]) -> str:
+    if not mapping:
         return ""
-    text = json.dumps(given, indent=1, ensure_ascii=False, default=str)
+    text = json.dumps(mapping, indent=1, ensure_ascii=False, default=str)
     return (
         text
         if len(text) <= _TEXT_LIMIT

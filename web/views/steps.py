@@ -48,13 +48,13 @@ class TrendsAsked:
         return named and all(word in whole for word in self.search.casefold().split())
 
 
-def read_asked(given: QueryDict) -> TrendsAsked:
+def read_asked(query: QueryDict) -> TrendsAsked:
     """Read the address; words that are not ours are the first ones of their list."""
-    state, sort = given.get("state", ""), given.get("sort", "")
+    state, sort = query.get("state", ""), query.get("sort", "")
     return TrendsAsked(
-        search=given.get("search", "").replace("\0", "").strip()[:200],
-        tree=given.get("tree", "")[:100],
-        target=given.get("target", "")[:100],
+        search=query.get("search", "").replace("\0", "").strip()[:200],
+        tree=query.get("tree", "")[:100],
+        target=query.get("target", "")[:100],
         state=state if state in STATES else "open",
         sort=sort if sort in SORTS else "size",
     )
@@ -63,11 +63,11 @@ def read_asked(given: QueryDict) -> TrendsAsked:
 def step_rows(trends: Sequence[TrendSummary], asked: TrendsAsked, number: str | None) -> dict[str, Any]:
     """Return the rows of a page of the causes that fit, in the order that is asked for, and the page."""
     newest = {trend.line.key: trend.experiment for trend in trends}
-    groups = [group for group in group_steps(trends) if any(_fits(one, asked) for one in group.metrics)]
+    groups = [group for group in group_steps(trends) if any(_fits(metric, asked) for metric in group.metrics)]
     decisions = decisions_of(groups)
-    groups = [one for one in groups if asked.state in ("all", _state(decisions.get(one.pick)))]
+    groups = [group for group in groups if asked.state in ("all", _state(decisions.get(group.pick)))]
     if asked.sort == "new":
-        groups.sort(key=lambda group: -max(newest[one.line.key] for one in group.metrics))
+        groups.sort(key=lambda group: -max(newest[metric.line.key] for metric in group.metrics))
     elif asked.sort == "name":
         groups.sort(key=lambda group: (group.lead.line.title, group.lead.line.target))
     page = Paginator(groups, _LISTED).get_page(number)
@@ -79,8 +79,8 @@ def step_rows(trends: Sequence[TrendSummary], asked: TrendsAsked, number: str | 
     return {"rows": rows, "page": page}
 
 
-def _fits(one: MetricStep, asked: TrendsAsked) -> bool:
-    return asked.fits(one.line, one.step.bad.subject, one.step.bad.commit, one.step.bad.author)
+def _fits(metric: MetricStep, asked: TrendsAsked) -> bool:
+    return asked.fits(metric.line, metric.step.bad.subject, metric.step.bad.commit, metric.step.bad.author)
 
 
 def _state(decision: StepDecision | None) -> str:

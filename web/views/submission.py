@@ -138,8 +138,8 @@ def _cloned(request: HttpRequest) -> FormPage | None:
     description = without_defaults(row.spec)
     texts = {switch.name: switch.text for switch in row.switches.all()}
     typed, sentences = typed_from(description, texts, origin=row.pk)
-    told = [f"Filled from #{row.pk}, {row.name}. Change what should differ."]
-    return FormPage(typed, notes=[*told, *sentences], toml=description_as_toml(description))
+    notes = [f"Filled from #{row.pk}, {row.name}. Change what should differ."]
+    return FormPage(typed, notes=[*notes, *sentences], toml=description_as_toml(description))
 
 
 def show_form(request: HttpRequest, page: FormPage) -> HttpResponse:

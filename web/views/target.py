@@ -74,9 +74,9 @@ def _page(request: HttpRequest, page: TargetPage) -> HttpResponse:
     return render(request, "web/target.html", ctx)
 
 
-def _leaves(told: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
+def _leaves(fields: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
     """Access, a line for each field that says something: (power.address, https://bmc-1)."""
-    for name, value in told.items():
+    for name, value in fields.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{place}{name}.")
         elif value not in (None, "", []):
@@ -90,16 +90,16 @@ def _plot(page: TargetPage) -> dict[str, Any] | None:
         return None
     dots = [
         Dot(
-            *(one.value or 0.0, one.value or 0.0, one.value or 0.0),
-            f"{one.at:%d %b}",
-            f"{one.at:%Y-%m-%d %H:%M}: {quantity(one.value or 0.0, page.unit)}, {one.environment.get('release', '')}",
+            *(check.value or 0.0, check.value or 0.0, check.value or 0.0),
+            f"{check.at:%d %b}",
+            f"{check.at:%Y-%m-%d %H:%M}: {quantity(check.value or 0.0, page.unit)}, {check.environment.get('release', '')}",
         )
-        for one in shown
+        for check in shown
     ]
     # A machine that changed is neither better nor worse: its figures before and after are not to be compared.
     jumps = [
-        Jump(index, "inconclusive", False, f"another level from {one.at:%Y-%m-%d %H:%M} on")
-        for index, one in enumerate(shown)
-        if one in page.steps
+        Jump(index, "inconclusive", False, f"another level from {check.at:%Y-%m-%d %H:%M} on")
+        for index, check in enumerate(shown)
+        if check in page.steps
     ]
     return trend_plot(dots, jumps, page.levels)

@@ -40,27 +40,27 @@ def listing(request: HttpRequest) -> HttpResponse:
         # A form sends what was left empty too; an address to share says only what it filters by.
         return redirect(request.path + kept_filters(request.GET.urlencode()))
     asked, trends = read_asked(request.GET), trend_summaries()
-    fitting = [one for one in trends if one.line.primary and asked.fits(one.line)]
+    fitting = [trend for trend in trends if trend.line.primary and asked.fits(trend.line)]
     if asked.sort == "new":
-        fitting.sort(key=lambda one: -one.experiment)
+        fitting.sort(key=lambda trend: -trend.experiment)
     elif asked.sort == "name":
-        fitting.sort(key=lambda one: one.line.title)
+        fitting.sort(key=lambda trend: trend.line.title)
     else:
-        fitting.sort(key=lambda one: not one.steps)
+        fitting.sort(key=lambda trend: not trend.steps)
     page = Paginator(fitting, _LISTED).get_page(request.GET.get("page"))
-    drawn = courses([one.line.key for one in page])
+    drawn = courses([trend.line.key for trend in page])
     # Of one that was computed again between the two questions, nothing is drawn.
-    rows = [(one, drawn[one.line.key]) for one in page if drawn.get(one.line.key)]
+    rows = [(trend, drawn[trend.line.key]) for trend in page if drawn.get(trend.line.key)]
     ctx = {
         "steps": step_rows(trends, asked, request.GET.get("steps")),
-        "rows": [(one, course[-1], spark(course)) for one, course in rows],
+        "rows": [(trend, course[-1], spark(course)) for trend, course in rows],
         "page": page,
         "any": bool(trends),
         "asked": asked,
         "states": STATES,
         "sorts": SORTS.items(),
-        "trees": sorted({one.line.tree for one in trends}),
-        "targets": sorted({one.line.target for one in trends}),
+        "trees": sorted({trend.line.tree for trend in trends}),
+        "targets": sorted({trend.line.target for trend in trends}),
         "kept": kept_filters(request.GET.urlencode()).removeprefix("?"),
         "decided": request.session.pop(DECIDED, None),
         "repeats": repeatability(),

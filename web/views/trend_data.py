@@ -64,11 +64,11 @@ def as_csv(request: HttpRequest, key: str) -> HttpResponse:
     writer.writerow(head.split(","))
     for index, point in enumerate(page.points):
         step = steps.get(index)
-        one = point.revision
+        revision = point.revision
         row = [
-            one.commit,
-            one.position,
-            *plain_cells(one.subject, one.author),
+            revision.commit,
+            revision.position,
+            *plain_cells(revision.subject, revision.author),
             point.median,
             point.low,
             point.high,

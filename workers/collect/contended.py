@@ -108,8 +108,8 @@ def replayed(
     values = _values(operation, results, [iteration.values[OPERATIONS] / most for iteration in timed])
     # What came before the first interval was not recorded, so that its replay begins with empty caches.
     iterations = tuple(
-        replace(one, values=each, warmup=place == 0 and len(timed) > 1)
-        for place, (one, each) in enumerate(zip(timed, values, strict=True))
+        replace(iteration, values=each, warmup=place == 0 and len(timed) > 1)
+        for place, (iteration, each) in enumerate(zip(timed, values, strict=True))
     )
     waits = sum(row.transfers + row.lock_waits for row in results[most].nodes)
     return Replayed(
@@ -232,4 +232,4 @@ def evidence(result: Contention, chains: Chains, names: LineNames) -> dict[str, 
 
 
 def _callers(chains: Chains, shares: Sequence[WaitShare]) -> list[dict[str, Any]]:
-    return [{"chain": chains[one.node], "cycles": one.cycles} for one in shares[:_MOST_CALLERS]]
+    return [{"chain": chains[share.node], "cycles": share.cycles} for share in shares[:_MOST_CALLERS]]

@@ -39,36 +39,36 @@ def read_counters(stat: bytes, counts: bytes) -> CountedEvents:
     counters, missing = _of_perf(stat.decode(errors="replace"))
     if not counters:
         missing[SOURCES[0]] = "it left no count"
-    found = {SOURCES[0]: counters}
+    by_source = {SOURCES[0]: counters}
     changes, reasons = _changes(counts.decode(errors="replace"))
     for path, source in _FILES.items():
         if path in changes:
-            found[source] = {
+            by_source[source] = {
                 name: n for name, n in changes[path].items() if n and not name.endswith(_NO_COUNT)
             }
         else:
             missing[source] = reasons.get(path, "the guest did not tell")
-    return CountedEvents({source: counts for source, counts in found.items() if counts}, missing)
+    return CountedEvents({source: counts for source, counts in by_source.items() if counts}, missing)
 
 
 def _of_perf(text: str) -> tuple[dict[str, float], dict[str, str]]:
     """Value, unit, event, time it ran, share of the time in percent; the value may be why there is none."""
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     missing: dict[str, str] = {}
     for line in text.splitlines():
         fields = line.split(",")
-        if line.startswith("#") or len(fields) < 5 or len(found) >= _MOST_NAMES:
+        if line.startswith("#") or len(fields) < 5 or len(counts) >= _MOST_NAMES:
             continue
         value, _, event, _, share = fields[:5]
         if value in _WHY:
             missing[event[:_NAME_CHARS]] = _WHY[value]
         elif (number := _number(value)) is not None:
-            found[event[:_NAME_CHARS]] = number
+            counts[event[:_NAME_CHARS]] = number
             if (ran := _number(share)) is not None and ran < 100:
                 missing[f"{event[:_NAME_CHARS]}, {100 - ran:.0f} % of the time"] = (
                     "more counters were asked for than there are; the count is scaled up"
                 )
-    return found, missing
+    return counts, missing
 
 
 def _changes(text: str) -> tuple[dict[str, Counter[str]], dict[str, str]]:

@@ -217,7 +217,9 @@ def _readings(read: _Readings | None) -> Readings:
         return Readings(())
     if len(json.dumps(read.extras)) > MOST_EXTRAS:
         raise OutputUnreadable(f"the guest printed more than {MOST_EXTRAS >> 20} MiB beside its measurements")
-    iterations = tuple(Iteration(one.index, one.warmup, one.values) for one in read.iterations)
+    iterations = tuple(
+        Iteration(iteration.index, iteration.warmup, iteration.values) for iteration in read.iterations
+    )
     return Readings(iterations, read.extras, read.line)
 
 
@@ -232,9 +234,11 @@ def _collected(read: _Profiled | None, answer: ReaderAnswer, hashes: Mapping[Kin
     if read.shared_lines:
         extras[SHARED_LINES] = read.shared_lines
     return Collected(
-        tuple(_profile(one, blob, hashes) for one, blob in zip(read.profiles, answer.blobs, strict=True)),
+        tuple(
+            _profile(profile, blob, hashes) for profile, blob in zip(read.profiles, answer.blobs, strict=True)
+        ),
         read.counters,
-        tuple(one.model_dump() for one in read.unavailable),
+        tuple(missing.model_dump() for missing in read.unavailable),
         extras,
     )
 
@@ -272,9 +276,9 @@ def operations(readings: Readings) -> int:
     return round(done)
 
 
-def _profile(one: _Profile, blob: bytes, hashes: Mapping[Kind, str]) -> TakenProfile:
+def _profile(profile: _Profile, blob: bytes, hashes: Mapping[Kind, str]) -> TakenProfile:
     kinds: dict[str, str] = {kind: sha256 for kind, sha256 in hashes.items()}  # noqa: C416  other types
-    if one.kind not in kinds or (one.overhead is not None and not math.isfinite(one.overhead)):
+    if profile.kind not in kinds or (profile.overhead is not None and not math.isfinite(profile.overhead)):
         raise ReadingStopped("the guest sent a profile, but none was recorded")
     try:
         tree = unpack(blob)
@@ -282,7 +286,7 @@ def _profile(one: _Profile, blob: bytes, hashes: Mapping[Kind, str]) -> TakenPro
         raise ReadingStopped(f"a profile that the guest recorded cannot be kept: {exc}") from exc
     return TakenProfile(
         tree=tree,
-        kind=Profile.Kind(one.kind),
-        perf_data_sha256=kinds[one.kind],
-        **one.model_dump(exclude={"kind"}),
+        kind=Profile.Kind(profile.kind),
+        perf_data_sha256=kinds[profile.kind],
+        **profile.model_dump(exclude={"kind"}),
     )

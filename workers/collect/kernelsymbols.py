@@ -79,9 +79,9 @@ class KernelSymbols:
 
     def starts(self, addresses: Addresses) -> NDArray[np.bool_]:
         """Return which addresses are the first of a function."""
-        found = np.searchsorted(self._addresses, addresses)
-        found[found == len(self._addresses)] = 0
-        starts: NDArray[np.bool_] = self._addresses[found] == addresses
+        positions = np.searchsorted(self._addresses, addresses)
+        positions[positions == len(self._addresses)] = 0
+        starts: NDArray[np.bool_] = self._addresses[positions] == addresses
         return starts
 
     def _best(self, last: int) -> str:
@@ -102,11 +102,11 @@ class ModuleSymbols:
     def __init__(self, kallsyms: bytes) -> None:
         """Read lines of /proc/kallsyms; what is none of a module's function is passed over."""
         lines = islice(_OF_A_MODULE.finditer(kallsyms), _MOST_OF_MODULES)
-        found = sorted(
+        symbols = sorted(
             (int(line[1], 16), line[3].decode(), line[2].decode(errors="replace")) for line in lines
         )
-        self._addresses = [address for address, _, _ in found]
-        self._named = [(module, name) for _, module, name in found]
+        self._addresses = [address for address, _, _ in symbols]
+        self._named = [(module, name) for _, module, name in symbols]
 
     def name(self, address: int, frame: str) -> str:
         """The function at an address in the module that a frame is called by ("[ext4]"); the frame if it has none.

@@ -107,8 +107,8 @@ def read_waits(
     lost = opened.records.of(LOST, LOST_SAMPLES)
     recorded = Recorded(windows, times(opened.records, lost, opened.frame.attrs))
     waits = pair(opened.records, opened.samples, points, recorded)
-    found = _profile_of(opened, opened.samples.only(waits.begin), Weighing(waits.ns, locks=kind == "lock"))
-    return replace(found, waits=len(waits.ns), unended=waits.unended, unbegun=waits.unbegun)
+    profile = _profile_of(opened, opened.samples.only(waits.begin), Weighing(waits.ns, locks=kind == "lock"))
+    return replace(profile, waits=len(waits.ns), unended=waits.unended, unbegun=waits.unbegun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +157,10 @@ def _bytes(path: Readable) -> bytes:
         raise ProfileUnreadable(f"{path.name} cannot be read: {exc.strerror}") from exc
 
 
-def _check_same(what: str, found: str, expected: str) -> None:
-    if found and expected and found != expected:
+def _check_same(what: str, actual: str, expected: str) -> None:
+    if actual and expected and actual != expected:
         raise ProfileUnreadable(
-            f"this perf.data is of another kernel: its {what} is {found!r}, not {expected!r}"
+            f"this perf.data is of another kernel: its {what} is {actual!r}, not {expected!r}"
         )
 
 
@@ -170,9 +170,9 @@ def _lost(records: Records, attrs: tuple[Attr, ...]) -> int:
     The kernel tells in the buffer when it has room again (LOST); perf 6.1 asks each event at the end, and writes the
     same losses as LOST_SAMPLES. Elsewhere those are the hardware's, and come on top.
     """
-    told = [_added(records, LOST, 2), _added(records, LOST_SAMPLES, 1)]
+    losses = [_added(records, LOST, 2), _added(records, LOST_SAMPLES, 1)]
     twice = any(attr.read_format & VALUE_LOST for attr in attrs)
-    return max(told) if twice else sum(told)
+    return max(losses) if twice else sum(losses)
 
 
 def _added(records: Records, kind: int, word: int) -> int:

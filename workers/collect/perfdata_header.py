@@ -107,8 +107,8 @@ def _check_magic(data: bytes) -> None:
     if magic == b"PERFFILE":
         raise ProfileUnreadable("this perf.data is of the first format, which perf left in 2011")
     if magic != _MAGIC:
-        found = "it is empty" if not data else f"it begins with {magic!r}"
-        raise ProfileUnreadable(f"this is not a perf.data: {found}")
+        reason = "it is empty" if not data else f"it begins with {magic!r}"
+        raise ProfileUnreadable(f"this is not a perf.data: {reason}")
 
 
 def _attrs(data: bytes, entry: int, at: int, size: int) -> tuple[Attr, ...]:
@@ -132,7 +132,7 @@ def _attrs(data: bytes, entry: int, at: int, size: int) -> tuple[Attr, ...]:
 
 def _features(data: bytes, at: int, flags: int) -> dict[int, bytes]:
     """The features we read, by number; those outside the file are left out: none of them is needed."""
-    found = {}
+    features = {}
     for number in range(64):
         if not flags >> number & 1:
             continue
@@ -141,8 +141,8 @@ def _features(data: bytes, at: int, flags: int) -> dict[int, bytes]:
         begin, size = _SECTION.unpack_from(data, at)
         at += _SECTION.size
         if begin + size <= len(data) and number in (_TRACING, _BUILD_ID, _RELEASE, _ARCH):
-            found[number] = data[begin : begin + min(size, _MOST_OF_A_FEATURE)]
-    return found
+            features[number] = data[begin : begin + min(size, _MOST_OF_A_FEATURE)]
+    return features
 
 
 def _string(feature: bytes) -> str:
@@ -159,7 +159,7 @@ def _kernel_id(feature: bytes) -> str:
             break
         name = feature[at + _BUILD_ID_EVENT.size : at + size].split(b"\0", 1)[0]
         if misc & 7 == _KERNEL and name.startswith(b"[kernel.kallsyms]"):
-            told = length if misc & _BUILD_ID_SIZE and 0 < length <= 20 else 20
-            return bytes(raw[:told]).hex()
+            id_length = length if misc & _BUILD_ID_SIZE and 0 < length <= 20 else 20
+            return bytes(raw[:id_length]).hex()
         at += size
     return ""

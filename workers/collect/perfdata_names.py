@@ -145,9 +145,9 @@ def latest(keys: Integers, whens: Words, wanted: Integers, at: Words) -> Integer
     place = np.where(asks[order], -1, np.arange(len(both)))
     last = order[np.maximum(np.maximum.accumulate(place), 0)]
     last[(place < 0) & ((both[last] != both[order]) | asks[last])] = -1
-    found = np.empty(len(both), np.int64)
-    found[order] = last
-    return found[len(keys) :]
+    indexes = np.empty(len(both), np.int64)
+    indexes[order] = last
+    return indexes[len(keys) :]
 
 
 def commands_at(story: Story, tid: Integers, time: Words) -> tuple[list[str], Integers]:
@@ -162,8 +162,8 @@ def commands_at(story: Story, tid: Integers, time: Words) -> tuple[list[str], In
     # One entry more, for samples without any event: index -1 finds it.
     numbers = np.array([*(index[name] for name in said), 0], np.int64)
     threads = np.array([thread for thread, _ in story.commands], np.int64)
-    found = numbers[latest(threads, np.array(story.command_times, np.uint64), tid, time)]
-    return names, np.where(tid == 0, 1, found)
+    commands = numbers[latest(threads, np.array(story.command_times, np.uint64), tid, time)]
+    return names, np.where(tid == 0, 1, commands)
 
 
 def spaces_at(story: Story, pid: Integers, time: Words) -> Integers:

@@ -155,15 +155,15 @@ def times(records: Records, chosen: Integers, attrs: Sequence[Attr]) -> Words:
     """Return when each of these records, none a sample, was written; their order if the file has no times."""
     if not timed(attrs):
         return chosen.astype(np.uint64)
-    found = np.zeros(len(chosen), np.uint64)
+    stamps = np.zeros(len(chosen), np.uint64)
     layouts = _distinct(attrs, lambda attr: tuple(attr.sample_type & bit for bit in _AFTER_TIME))
     for mask, attr in _by_layout(records, chosen, layouts, "records", _place_in_trailer):
         back = 1 + sum(bool(attr.sample_type & bit) for bit in _AFTER_TIME)
         some = chosen[mask]
         if (records.width[some] < 1 + back).any():
             raise ProfileUnreadable("this perf.data has a record too short for its time")
-        found[mask] = records.words[records.at[some] + records.width[some] - back]
-    return found
+        stamps[mask] = records.words[records.at[some] + records.width[some] - back]
+    return stamps
 
 
 def timed(attrs: Sequence[Attr]) -> bool:
@@ -174,10 +174,10 @@ def timed(attrs: Sequence[Attr]) -> bool:
 def _distinct(
     attrs: Sequence[Attr], layout_of: Callable[[Attr], tuple[int, ...]]
 ) -> dict[tuple[int, ...], list[Attr]]:
-    found: dict[tuple[int, ...], list[Attr]] = {}
+    layouts: dict[tuple[int, ...], list[Attr]] = {}
     for attr in attrs:
-        found.setdefault(layout_of(attr), []).append(attr)
-    return found
+        layouts.setdefault(layout_of(attr), []).append(attr)
+    return layouts
 
 
 def _place_in_sample(attr: Attr) -> int:

@@ -99,8 +99,8 @@ def _contexts(addresses: Words, row: Integers) -> Integers:
         np.isin(addresses, _OF_KERNEL), _SAID_KERNEL, 0
     )
     known = (last >= 0) & (row[np.maximum(last, 0)] == row)
-    found: Integers = np.where(known, said[np.maximum(last, 0)], 0)
-    return found
+    contexts: Integers = np.where(known, said[np.maximum(last, 0)], 0)
+    return contexts
 
 
 def tree_of(
@@ -170,8 +170,8 @@ def _spread(starts: Integers, lengths: Integers) -> Integers:
     return within + np.arange(len(within))
 
 
-def _intern(found: Sequence[str], names: dict[str, int]) -> Integers:
-    return np.array([names.setdefault(name, len(names)) for name in found], np.int64)
+def _intern(strings: Sequence[str], names: dict[str, int]) -> Integers:
+    return np.array([names.setdefault(name, len(names)) for name in strings], np.int64)
 
 
 def _pairs(which: Integers, moments: Integers, many: int) -> tuple[NDArray[np.int64], Integers]:
@@ -195,15 +195,15 @@ def _kernel_frames(chains: _Chains, story: Story, symbols: KernelSymbols, names:
         raise ProfileUnreadable(
             f"{nameless.sum()} of {len(distinct)} kernel addresses in this perf.data are not in its System.map"
         )
-    found = numbers[inverse]
+    frames = numbers[inverse]
     # A chain's first entry is where the CPU was, all others are return addresses.
     caller = np.concatenate(([False], row[1:] == row[:-1])) if len(row) else np.zeros(0, np.bool_)
     entry = np.array([name.startswith(_ENTRIES) for name in names], np.bool_)
-    inside = np.concatenate(([0], found[:-1])) if len(row) else found
+    inside = np.concatenate(([0], frames[:-1])) if len(row) else frames
     early = np.flatnonzero(caller & symbols.starts(distinct - shift)[inverse] & ~entry[inside])
     called, number = symbols.names(addresses[early] - shift - np.uint64(1))
-    found[early] = _intern([name or UNKNOWN for name in called], names)[number]
-    return found
+    frames[early] = _intern([name or UNKNOWN for name in called], names)[number]
+    return frames
 
 
 def _shift(story: Story, symbols: KernelSymbols) -> np.uint64:

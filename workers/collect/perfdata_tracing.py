@@ -38,18 +38,18 @@ class Tracepoint:
 
 def read_tracepoints(section: bytes) -> dict[str, Tracepoint]:
     """The tracepoints that a perf.data describes, by name. Raises ProfileUnreadable when it describes none."""
-    found = {}
+    tracepoints = {}
     try:
         for text in _formats(section):
             name, number = _NAME.search(text), _ID.search(text)
             if name and number:
                 fields = {field[1]: (int(field[2]), int(field[3])) for field in _FIELD.finditer(text)}
-                found[name[1]] = Tracepoint(name[1], int(number[1]), fields)
+                tracepoints[name[1]] = Tracepoint(name[1], int(number[1]), fields)
     except (struct.error, ValueError) as exc:
         raise ProfileUnreadable("this perf.data describes its tracepoints beyond its end") from exc
-    if not found:
+    if not tracepoints:
         raise ProfileUnreadable("this perf.data does not describe its tracepoints")
-    return found
+    return tracepoints
 
 
 def _formats(section: bytes) -> Iterator[str]:
@@ -114,9 +114,9 @@ def _gather(
 ) -> NDArray[np.uint64]:
     """Little-endian numbers at an offset of samples' raw data; 0 in samples that are too short."""
     data = np.frombuffer(records.raw, np.uint8)
-    found = np.zeros(len(chosen), np.uint64)
+    numbers = np.zeros(len(chosen), np.uint64)
     long = samples.raw_size[chosen] >= offset + size
     at = samples.raw[chosen][long] + offset
     for place in range(size):
-        found[long] |= data[at + place].astype(np.uint64) << np.uint64(8 * place)
-    return found
+        numbers[long] |= data[at + place].astype(np.uint64) << np.uint64(8 * place)
+    return numbers

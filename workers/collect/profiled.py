@@ -58,17 +58,17 @@ def read_profiled(records: Sequence[Record], run: RecordedProfiles) -> tuple[dic
     Raises ProfileUnreadable when there is no CPU profile of this kernel, OutputUnreadable, ArtifactCorrupt.
     """
     files = files_of(records)
-    told = build_id_in(files.get(NOTES, b""))
+    build_id = build_id_in(files.get(NOTES, b""))
     kernel = ExpectedKernel(
         run.system_map,
         run.release,
         read_build_id(run.vmlinux),
-        told_id=told,
+        told_id=build_id,
         kallsyms=files.get(MODULE_SYMBOLS, b""),
     )
     counted = read_counters(files.get(PERF_STAT, b""), files.get(COUNTS, b""))
     account = _Account(dict(counted.missing))
-    if not told:
+    if not build_id:
         account.missing["the kernel's build id"] = f"the guest did not send {NOTES}"
     profiles, trees = [], []
     for taken in _with_cpu(read_passes(records, set(run.recordings))):
@@ -81,7 +81,7 @@ def read_profiled(records: Sequence[Record], run: RecordedProfiles) -> tuple[dic
             continue
         trees.append(pack(profile.tree))
         profiles.append(_columns(taken, profile))
-    if any(one["kind"] == "lock" for one in profiles):
+    if any(row["kind"] == "lock" for row in profiles):
         # kernel/locking/qspinlock.c tells of a wait only behind the pending bit, which the first waiter takes.
         everyone = 0 < run.cpus <= _CPUS_WITHOUT_A_QUEUE
         untold = "waits for spinlocks" if everyone else "each spinlock's first waiter"
@@ -102,8 +102,8 @@ def read_profiled(records: Sequence[Record], run: RecordedProfiles) -> tuple[dic
 
 def _with_cpu(passes: Sequence[Pass]) -> list[Pass]:
     """The passes, the CPU's among them: without one its file is an empty one, and says so when it is read."""
-    cpu = next((one for one in passes if one.kind == "cpu"), None)
-    others = [one for one in passes if one is not cpu]
+    cpu = next((taken for taken in passes if taken.kind == "cpu"), None)
+    others = [taken for taken in passes if taken is not cpu]
     return [cpu or Pass("cpu", "", None, ()), *others]
 
 
@@ -115,22 +115,22 @@ def _read(
         raise ProfileUnreadable(why if taken.kind != "cpu" else f"there is no CPU profile: {why}")
     recording = recordings[taken.kind]
     if taken.kind == "cpu":
-        found = read_perf_data(recording, kernel)
+        profile = read_perf_data(recording, kernel)
     else:
-        found = read_waits(recording, kernel, taken.kind, taken.windows)
-        _account_for_halves(account, taken.kind, found)
-    if found.garbled:
-        what = f"{found.garbled} samples' frames at addresses that no program has"
+        profile = read_waits(recording, kernel, taken.kind, taken.windows)
+        _account_for_halves(account, taken.kind, profile)
+    if profile.garbled:
+        what = f"{profile.garbled} samples' frames at addresses that no program has"
         account.missing[what] = "they are shown as [unknown]: user code without frame pointers leaves such"
-    if found.others:
-        account.missing[f"{found.others} samples of other events"] = (
+    if profile.others:
+        account.missing[f"{profile.others} samples of other events"] = (
             "a profile is of one event, the first that was sampled"
         )
     if taken.overhead is None:
         account.missing["the profilers' overhead"] = (
             "the workload keeps its own time: it cannot run once recorded, once not"
         )
-    return found
+    return profile
 
 
 def _columns(taken: Pass, profile: PerfProfile) -> dict[str, Any]:
@@ -146,13 +146,13 @@ def _columns(taken: Pass, profile: PerfProfile) -> dict[str, Any]:
     }
 
 
-def _account_for_halves(account: _Account, kind: Kind, found: PerfProfile) -> None:
+def _account_for_halves(account: _Account, kind: Kind, profile: PerfProfile) -> None:
     """Waits that are known of, but not how long they were; told alike in all boots, however many there are."""
-    account.half[kind] = found.unended + found.unbegun
-    if found.unended:
+    account.half[kind] = profile.unended + profile.unbegun
+    if profile.unended:
         why = "they went on when a timed interval ended, or events were lost"
         account.missing[f"{_WAITS[kind]}: those without an end"] = why
-    if found.unbegun:
+    if profile.unbegun:
         why = "they had begun before a timed interval, or events were lost"
         account.missing[f"{_WAITS[kind]}: those without a begin"] = why
 

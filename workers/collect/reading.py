@@ -51,8 +51,8 @@ def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result
         try:
             return _read(request, workload, held)
         except REFUSALS as exc:
-            told = {"class": type(exc).__name__, "message": str(exc), "detail": exc.detail[:_MOST_DETAIL]}
-            return {"refused": told}, ()
+            refusal = {"class": type(exc).__name__, "message": str(exc), "detail": exc.detail[:_MOST_DETAIL]}
+            return {"refused": refusal}, ()
 
     return read
 
@@ -91,7 +91,7 @@ def records_in(file: Readable) -> Iterator[Record]:
 
 def _plain(readings: Readings) -> dict[str, Any]:
     return {
-        "iterations": [asdict(one) for one in readings.iterations],
+        "iterations": [asdict(iteration) for iteration in readings.iterations],
         "extras": readings.extras,
         "line": readings.line,
     }

@@ -148,7 +148,7 @@ def _window_of(time: Words, windows: Sequence[Window]) -> Integers:
     if not windows:
         return np.zeros(len(time), np.int64)
     begins, ends = (
-        np.array([round(1e9 * max(one[side], 0)) for one in windows], np.uint64) for side in (0, 1)
+        np.array([round(1e9 * max(bounds[side], 0)) for bounds in windows], np.uint64) for side in (0, 1)
     )
     order = np.argsort(begins)
     window = np.searchsorted(begins[order], time, side="right") - 1

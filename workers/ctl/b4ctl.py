@@ -39,21 +39,21 @@ _SETUP = (NotLetIn, SettingsWrong)
 @with_options(SubmitOptions, measure=MEASURE_OPTIONS)
 def b4_check(
     client: Client,
-    given: SubmitOptions,
+    options: SubmitOptions,
     wait: Annotated[bool, typer.Option("--wait", help="stay until the experiment is compared")] = False,
 ) -> None:
     """Check a patch or cover letter on standard input for b4 review; print the result for b4.
 
     It finds the experiment of the same patch or submits one. An experiment that is unfinished or inconclusive is a warning.
     """
-    print(json.dumps(list(_checked(client, given, wait=wait)), ensure_ascii=False))
+    print(json.dumps(list(_checked(client, options, wait=wait)), ensure_ascii=False))
 
 
-def _checked(client: Client, given: SubmitOptions, *, wait: bool) -> Iterator[Json]:
+def _checked(client: Client, options: SubmitOptions, *, wait: bool) -> Iterator[Json]:
     """Yield the result, nothing where the lab is at fault. Raises what the reader of the message has to set right."""
     # An experiment is looked up and submitted below; both fail alike.
     try:
-        asked = _description(given, client)
+        asked = _description(options, client)
         if asked is None:
             _say("there is no diff in it and b4 names no branch: nothing to check")
             return
@@ -86,7 +86,7 @@ def _line(status: str, summary: str, url: str = "", details: str = "") -> Json:
     return {key: value for key, value in shown.items() if value}
 
 
-def _description(given: SubmitOptions, client: Client) -> Json | None:
+def _description(options: SubmitOptions, client: Client) -> Json | None:
     """Return the experiment of the message on standard input; of b4's branch for a cover letter, None without one."""
     from workers.ctl.submitted_files import STDIN, branch_series, handed_series, newest_release, read_handed
 
@@ -95,25 +95,27 @@ def _description(given: SubmitOptions, client: Client) -> Json | None:
     # One patch of a series comes alone.
     handed = handed_series(data, source, partial=True) if b"\n@@ -" in data.replace(b"\r\n", b"\n") else None
     if handed is not None:
-        _check_setup(given, preferences.defaults)
-        return submit_options.of_series(handed, replace(given, partial=True), preferences, client, given.base)
+        _check_setup(options, preferences.defaults)
+        return submit_options.of_series(
+            handed, replace(options, partial=True), preferences, client, options.base
+        )
     branch = _tracked_branch()
     if branch is None or git_top() is None:
         return None
-    _check_setup(given, preferences.defaults)
-    base = given.base or str(preferences.defaults.get("base", "")) or newest_release(branch)
+    _check_setup(options, preferences.defaults)
+    base = options.base or str(preferences.defaults.get("base", "")) or newest_release(branch)
     if not base:
         return None
-    return submit_options.of_series(branch_series(branch, base), given, preferences, client, base)
+    return submit_options.of_series(branch_series(branch, base), options, preferences, client, base)
 
 
-def _check_setup(given: SubmitOptions, defaults: Any) -> None:
+def _check_setup(options: SubmitOptions, defaults: Any) -> None:
     """Refuse a call that says neither tree nor workload: that is the caller's, not the patch's fault."""
     missing = [
         f"{option} (or {name} under [defaults] in .labctl.toml)"
         for name, option, value in (
-            ("tree", "--tree", given.tree or defaults.get("tree") or defaults.get("git")),
-            ("workload", "--workload", given.workload or defaults.get("workload")),
+            ("tree", "--tree", options.tree or defaults.get("tree") or defaults.get("git")),
+            ("workload", "--workload", options.workload or defaults.get("workload")),
         )
         if not value
     ]
@@ -194,11 +196,11 @@ def _progress(experiment: Json) -> str:
 
 def _broken(compared: Json) -> list[str]:
     """Return a line for each kernel of a patch that does not build, boot or survive."""
-    candidates = {one["name"] for one in compared["variants"] if one["role"] == "candidate"}
+    candidates = {variant["name"] for variant in compared["variants"] if variant["role"] == "candidate"}
     lines = [
-        f"{one['name']} does not build: {one['problem']}"
-        for one in compared["variants"]
-        if one["name"] in candidates and one["state"] == "failed" and one["blame"] in OURS
+        f"{variant['name']} does not build: {variant['problem']}"
+        for variant in compared["variants"]
+        if variant["name"] in candidates and variant["state"] == "failed" and variant["blame"] in OURS
     ]
     lines += [
         f"{failure['variant']} on {case['title']}: {failure['outcome']}, {failure['problem']}"

@@ -25,7 +25,7 @@ def backup(file: Given, files: Which = "none") -> None:
 
     It contains the secret key and people's credentials: store it where only operators can read it.
     """
-    chosen = next((one for one in CHOICES if one == files), None)
+    chosen = next((choice for choice in CHOICES if choice == files), None)
     if chosen is None:
         raise typer.BadParameter(f"--files {files}: choose {', '.join(CHOICES)}")
     made = back_up(file, files=chosen, say=whisper)
@@ -42,9 +42,11 @@ def restore(
 
     The whole backup is checked first and put in place as the last step: a failure changes nothing.
     """
-    found = restore_lab(file, replace=replace, say=whisper)
-    newer = f", then {found.migrated} migrations" if found.migrated else ""
+    restored = restore_lab(file, replace=replace, say=whisper)
+    newer = f", then {restored.migrated} migrations" if restored.migrated else ""
     out.print(
-        Text(f"restored the lab of {found.made_at}: {found.rows:,} rows, {found.files:,} files{newer}"),
+        Text(
+            f"restored the lab of {restored.made_at}: {restored.rows:,} rows, {restored.files:,} files{newer}"
+        ),
         soft_wrap=True,
     )

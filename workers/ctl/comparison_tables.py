@@ -29,11 +29,13 @@ MOST_LEFT_OUT = 6
 def show_comparison(console: Console, data: ComparisonData) -> None:
     """Print every case's table, the mails' own lines, and what verified runs counted."""
     show_conclusion(console, data)
-    for one in data["variants"]:
-        if one["state"] == "pruned":
-            console.print(Text(f"not built: {plain(one['name'])}: {plain(one['problem'])}", style="dim"))
-        elif one["role"] != "base" and (told := one["problem"] or one["note"]):
-            console.print(Text(f"{plain(one['name'])}: {plain(told)}", style="yellow"))
+    for variant in data["variants"]:
+        if variant["state"] == "pruned":
+            console.print(
+                Text(f"not built: {plain(variant['name'])}: {plain(variant['problem'])}", style="dim")
+            )
+        elif variant["role"] != "base" and (text := variant["problem"] or variant["note"]):
+            console.print(Text(f"{plain(variant['name'])}: {plain(text)}", style="yellow"))
     if data["verdicts"].get("inconclusive"):
         console.print(Text("in brackets after inconclusive: the boots needed", style="dim"))
     for case in data["cases"]:
@@ -44,13 +46,13 @@ def show_comparison(console: Console, data: ComparisonData) -> None:
         else:
             console.print(Text(f"{plain(case['title'])}: no boot to compare", style="bold yellow"))
         _show_remarks(console, case)
-        for told in model_and_machine_lines(case):
-            console.print(Text(f"  {prose(told)}"))
+        for text in model_and_machine_lines(case):
+            console.print(Text(f"  {prose(text)}"))
         for line in case["lines"]:
             console.print(Text(f"  {plain(line['variant'])}: {plain(line['line'])}"))
         for proof in case["proofs"]:
-            for told in proof["statement"].splitlines():
-                console.print(Text(f"  {plain(proof['variant'])}: {plain(told)}"))
+            for text in proof["statement"].splitlines():
+                console.print(Text(f"  {plain(proof['variant'])}: {plain(text)}"))
 
 
 def show_conclusion(console: Console, data: ComparisonData) -> None:
@@ -65,8 +67,8 @@ def _show_remarks(console: Console, case: CaseData) -> None:
     for metric in case["metrics"]:
         for cell in metric["cells"]:
             if cell["reason"] and (cell["low"] is None or doubt(cell)):
-                told = f"  {metric['name']}, {plain(cell['variant'])}: {plain(cell['reason'])}"
-                console.print(Text(told, style="dim"))
+                remark = f"  {metric['name']}, {plain(cell['variant'])}: {plain(cell['reason'])}"
+                console.print(Text(remark, style="dim"))
     cells = [cell for metric in case["metrics"] for cell in metric["cells"]]
     for note in dict.fromkeys(note for cell in cells for note in cell["notes"]):
         console.print(Text(f"  {plain(note)}", style="yellow"))
@@ -74,8 +76,8 @@ def _show_remarks(console: Console, case: CaseData) -> None:
         console.print(Text("  partial: some requested boots are missing", style="yellow"))
     for boot in case["invalid"][:MOST_LEFT_OUT]:
         reasons = plain("; ".join(boot["reasons"]))
-        told = f"  discarded: {plain(boot['variant'])}, boot {boot['block'] + 1}: {reasons}"
-        console.print(Text(told, style="yellow"))
+        remark = f"  discarded: {plain(boot['variant'])}, boot {boot['block'] + 1}: {reasons}"
+        console.print(Text(remark, style="yellow"))
     if len(case["invalid"]) > MOST_LEFT_OUT:
         more = len(case["invalid"]) - MOST_LEFT_OUT
         console.print(
@@ -87,12 +89,12 @@ def _show_remarks(console: Console, case: CaseData) -> None:
 
 def _alarms(case: CaseData) -> str:
     """The A/A record of the primary metrics."""
-    told = [
+    alarms = [
         f"{metric['name']} {metric['alarms']['called']} of {metric['alarms']['compared']}"
         for metric in case["metrics"]
         if metric["primary"]
     ]
-    return f"control: wrongly flagged on this target so far: {', '.join(told)}"
+    return f"control: wrongly flagged on this target so far: {', '.join(alarms)}"
 
 
 def case_table(data: ComparisonData, case: CaseData) -> Table:

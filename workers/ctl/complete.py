@@ -66,10 +66,14 @@ def _named(kind: Kind, incomplete: str) -> Found:
 
 def _asked(incomplete: str, ask: Callable[[Client], Found]) -> Found:
     """Return the lab's answer, or nothing if it does not answer: a shell waits in the middle of a line."""
-    found: Any = []
+    answers: Any = []
     try:
         with open_client(is_local=False, server="", say=lambda _: None, hasty=True) as client:
-            found = ask(client)
+            answers = ask(client)
     except Exception:  # a completion has nobody to complain to
         return []
-    return [(plain_line(value), plain_line(told)) for value, told in found if value.startswith(incomplete)]
+    return [
+        (plain_line(value), plain_line(description))
+        for value, description in answers
+        if value.startswith(incomplete)
+    ]

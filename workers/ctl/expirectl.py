@@ -52,16 +52,16 @@ def show_or_expire(
 
 
 def _show(plan: Expiry, went: tuple[InventoryItem, ...]) -> None:
-    gone = {(one.kind, one.name) for one in went}
-    stays = [one for one in (*plan.going, *plan.staying) if (one.kind, one.name) not in gone]
+    gone = {(holding.kind, holding.name) for holding in went}
+    stays = [holding for holding in (*plan.going, *plan.staying) if (holding.kind, holding.name) not in gone]
     table = Table("", "go", "from here", "from the store", "stay", "size", box=None)
     for column in table.columns[1:]:
         column.justify = "right"
     for kind in KINDS:
-        going = [one for one in went if one.kind == kind]
+        going = [holding for holding in went if holding.kind == kind]
         staying = [stay for stay in stays if stay.kind == kind]
         if going or staying:
-            here, stored = sum(one.here for one in going), sum(one.stored for one in going)
+            here, stored = sum(holding.here for holding in going), sum(holding.stored for holding in going)
             table.add_row(
                 _CALLED[kind],
                 str(len(going)),
@@ -74,5 +74,5 @@ def _show(plan: Expiry, went: tuple[InventoryItem, ...]) -> None:
         out.print(table)
 
 
-def _size(found: Iterable[InventoryItem]) -> str:
-    return f"{sum(one.here + one.stored for one in found) / _MIB:,.1f} MiB"
+def _size(items: Iterable[InventoryItem]) -> str:
+    return f"{sum(holding.here + holding.stored for holding in items) / _MIB:,.1f} MiB"

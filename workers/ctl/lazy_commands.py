@@ -53,8 +53,8 @@ def summary(place: str, name: str) -> str:
     """Return the first line of a command's docstring, from the text of its module."""
     module, function = _function(place, name)
     source = Path(__file__).with_name(f"{module}.py").read_text()
-    found = re.search(rf'^def {function}\(.*?"""(.*?)(?:\n|""")', source, re.DOTALL | re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf'^def {function}\(.*?"""(.*?)(?:\n|""")', source, re.DOTALL | re.MULTILINE)
+    return match[1] if match else ""
 
 
 def load(place: str, name: str) -> Any:

@@ -40,49 +40,51 @@ def login(
     server: Server = "",
 ) -> None:
     """Get a token from a server and store it in a file that only you can read."""
-    found = read_preferences()
-    url = address(found, server)
+    preferences = read_preferences()
+    url = address(preferences, server)
     _warn_of_plain_http(url)
     token = (
-        sys.stdin.readline().strip() if with_token else _new_token(found, url, name, _scopes(scopes), days)
+        sys.stdin.readline().strip()
+        if with_token
+        else _new_token(preferences, url, name, _scopes(scopes), days)
     )
     if not token:
         raise typer.BadParameter("standard input has no token")
-    _check(found, url, token)
-    keep_token(found.token_file, url, token)
-    err.print(Text(f"stored in {found.token_file}, for {url} only", style="dim"), soft_wrap=True)
-    if found.server != url:
+    _check(preferences, url, token)
+    keep_token(preferences.token_file, url, token)
+    err.print(Text(f"stored in {preferences.token_file}, for {url} only", style="dim"), soft_wrap=True)
+    if preferences.server != url:
         err.print(
             Text(f'  to use it without --server: server = "{url}" in {config_file()}', style="dim"),
             soft_wrap=True,
         )
-    if found.token:
+    if preferences.token:
         err.print(Text("LABCTL_TOKEN is set and takes precedence", style="yellow"))
 
 
 def logout(server: Server = "") -> None:
     """Delete the token stored for a server, and revoke it there."""
-    found = read_preferences()
-    url = address(found, server)
-    token = read_token(found.token_file, url)
-    if not forget_token(found.token_file, url):
+    preferences = read_preferences()
+    url = address(preferences, server)
+    token = read_token(preferences.token_file, url)
+    if not forget_token(preferences.token_file, url):
         raise typer.BadParameter(f"no token is stored for {url}")
     try:
-        with remote_client(found, url, whisper, token=token) as client:
+        with remote_client(preferences, url, whisper, token=token) as client:
             client.end_token(token)
         out.print(Text(f"the token for {url} was deleted here and revoked there"), soft_wrap=True)
     except ClientError as exc:
         err.print(
             Text(f"deleted here, but it may still be valid at {url}: {exc}", style="yellow"), soft_wrap=True
         )
-    if found.token:
+    if preferences.token:
         err.print(Text("LABCTL_TOKEN is still set", style="yellow"))
 
 
 def whoami(server: Server = "", form: Format = TABLE) -> None:
     """Show your name on the server, your role and your token's scopes."""
-    found = read_preferences()
-    with remote_client(found, server, whisper) as client:
+    preferences = read_preferences()
+    with remote_client(preferences, server, whisper) as client:
         who = client.who()
         if form == JSON:
             print_json(who)
@@ -92,55 +94,55 @@ def whoami(server: Server = "", form: Format = TABLE) -> None:
 
 def config(form: Format = TABLE) -> None:
     """Show the server and the defaults in force, and the file or variable that sets each."""
-    found = read_preferences()
+    preferences = read_preferences()
     rows = {
-        "server": found.server or "none",
-        "local": str(found.local).lower(),
+        "server": preferences.server or "none",
+        "local": str(preferences.local).lower(),
         "token": "LABCTL_TOKEN"
-        if found.token
+        if preferences.token
         else "kept"
-        if found.server and token_for(found, found.server)
+        if preferences.server and token_for(preferences, preferences.server)
         else "none",
-        "token_file": str(found.token_file),
-        **{key: str(value) for key, value in found.defaults.items()},
+        "token_file": str(preferences.token_file),
+        **{key: str(value) for key, value in preferences.defaults.items()},
     }
     if form == JSON:
-        print_json({key: {"value": rows[key], "origin": found.origins.get(key, "")} for key in rows})
+        print_json({key: {"value": rows[key], "origin": preferences.origins.get(key, "")} for key in rows})
         return
     for key, value in rows.items():
-        origin = found.origins.get(key, "")
+        origin = preferences.origins.get(key, "")
         line = Text(f"{key:<11} {plain_line(value)}").append(f"  {origin}" if origin else "", style="dim")
         out.print(line, soft_wrap=True)
     here = "" if config_file().exists() else " (not there)"
     err.print(Text(f"configuration: {config_file()}{here}", style="dim"), soft_wrap=True)
 
 
-def _new_token(found: Preferences, url: str, name: str, scopes: list[str], days: int) -> str:
+def _new_token(preferences: Preferences, url: str, name: str, scopes: list[str], days: int) -> str:
     name = name or typer.prompt(f"User name at {url}", default=getpass.getuser(), err=True)
     password = getpass.getpass(f"Password of {name}: ")
     wanted: Json = {"name": f"labctl on {socket.gethostname()}"[:100], "days": days}
     wanted |= {"scopes": scopes} if scopes else {}
-    with remote_client(found, url, whisper, token="") as client:
+    with remote_client(preferences, url, whisper, token="") as client:
         try:
             return str(client.log_in(name, password, wanted)["token"])
         except NotLetIn as exc:
             raise NotLetIn(f"{url} does not know {name} with that password") from exc
 
 
-def _check(found: Preferences, url: str, token: str) -> None:
+def _check(preferences: Preferences, url: str, token: str) -> None:
     """Use a token once before it is kept."""
-    with remote_client(found, url, whisper, token=token) as client:
+    with remote_client(preferences, url, whisper, token=token) as client:
         out.print(Text(f"signed in to {url} as {_identity(client.who())}"), soft_wrap=True)
 
 
 def _identity(who: dict[str, object]) -> str:
     name = plain_line(who.get("username") or who.get("name") or "nobody")
     scopes = who.get("scopes")
-    told = [
+    parts = [
         plain_line(who.get("role") or ""),
         f"token for {', '.join(map(str, scopes))}" if isinstance(scopes, list) else "",
     ]
-    return ", ".join([name, *filter(None, told)])
+    return ", ".join([name, *filter(None, parts)])
 
 
 def _scopes(text: str) -> list[str]:

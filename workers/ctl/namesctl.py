@@ -53,16 +53,16 @@ def _listed(client: Client, kind: Kind, columns: Mapping[str, str], form: str) -
         err.print(Text(f"no {kind} on {client.where} yet"))
         return
     # A column that nobody has something in says nothing.
-    told = {field: head for field, head in columns.items() if any(_cell(row.get(field)) for row in rows)}
-    table = plain_rows(*told.values())
+    heads = {field: head for field, head in columns.items() if any(_cell(row.get(field)) for row in rows)}
+    table = plain_rows(*heads.values())
     for row in rows:
-        table.add_row(*(Text(_cell(row.get(field))) for field in told))
+        table.add_row(*(Text(_cell(row.get(field))) for field in heads))
     out.print(table)
 
 
 def _cell(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(plain_line(one["name"] if isinstance(one, dict) else one) for one in value)
+        return ", ".join(plain_line(part["name"] if isinstance(part, dict) else part) for part in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None else plain_line(value)

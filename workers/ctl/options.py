@@ -89,9 +89,9 @@ def through_client(command: Callable[Concatenate[Client, P], None]) -> Callable[
     ]
 
     @functools.wraps(command)
-    def called(*args: Any, is_local: bool = False, server: str = "", **given: Any) -> None:
+    def called(*args: Any, is_local: bool = False, server: str = "", **arguments: Any) -> None:
         with open_client(is_local=is_local, server=server, say=whisper) as client:
-            command(client, *args, **given)
+            command(client, *args, **arguments)
 
     own = list(signature.parameters.values())[1:]
     called.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
@@ -122,12 +122,12 @@ def with_options(
         signature = inspect.signature(command, eval_str=True)
 
         @functools.wraps(command)
-        def called(client: Client, *args: Any, **given: Any) -> None:
-            own = {name: given.pop(name) for name in names & given.keys()}
+        def called(client: Client, *args: Any, **arguments: Any) -> None:
+            own = {name: arguments.pop(name) for name in names & arguments.keys()}
             for table, further in tables.items():
-                own[table] = {option.name: given.pop(option.name, None) for option in further}
-            wish = options(**own)
-            command(client, wish, *args, **given)
+                own[table] = {option.name: arguments.pop(option.name, None) for option in further}
+            chosen = options(**own)
+            command(client, chosen, *args, **arguments)
 
         client, _, *own = signature.parameters.values()
         called.__signature__ = signature.replace(parameters=[client, *own, *ours])  # type: ignore[attr-defined]

@@ -62,13 +62,13 @@ def read_preferences() -> Preferences:
     origins: dict[str, str] = {}
     defaults: dict[str, Any] = {}
     for path, table in ((own, mine), (project, trees)):
-        given = _defaults(path, table.get("defaults", {})) if path else {}
-        if {"tree", "git"} & given.keys():
+        file_defaults = _defaults(path, table.get("defaults", {})) if path else {}
+        if {"tree", "git"} & file_defaults.keys():
             # A tree named here replaces one of the other kind named there.
             defaults.pop("tree", None)
             defaults.pop("git", None)
-        defaults |= given
-        origins |= dict.fromkeys(given, str(path))
+        defaults |= file_defaults
+        origins |= dict.fromkeys(file_defaults, str(path))
     server = _text(own, mine, "server")
     origins |= {key: str(own) for key in ("server", "token_file", "local") if key in mine}
     if os.environ.get("LABCTL_SERVER"):

@@ -74,7 +74,7 @@ def _cost(cost: ProfilingCost) -> str:
     """Return the overhead of one kind of profiles."""
     if cost.overhead is None or cost.low is None or cost.high is None:
         return f"overhead of {cost.kind} profiles: not measured"
-    low, middle, high = (f"{100 * one:+.1f}" for one in (cost.low, cost.overhead, cost.high))
+    low, middle, high = (f"{100 * fraction:+.1f}" for fraction in (cost.low, cost.overhead, cost.high))
     return f"overhead of {cost.kind} profiles: {middle} % ({low} … {high}, {cost.boots} boots)"
 
 
@@ -139,7 +139,7 @@ def _variant_table(page: ProfilePage, title: str, head: str) -> Table:
 
 
 def _cells(cells: Sequence[ShareCell]) -> Iterable[Text]:
-    return (_cell(one) for one in cells)
+    return (_cell(cell) for cell in cells)
 
 
 def _cell(cell: ShareCell) -> Text:
@@ -170,7 +170,9 @@ def show_claims(console: Console, claims: Iterable[VariantClaims]) -> None:
         _named(
             console, f"{one.variant}: in the diff, not in the profiles (inlined, or not on the path)", unseen
         )
-        _named(console, f"{one.variant}: changed outside the diff", [found.symbol for found in one.unclaimed])
+        _named(
+            console, f"{one.variant}: changed outside the diff", [change.symbol for change in one.unclaimed]
+        )
 
 
 def _named(console: Console, head: str, functions: Sequence[str]) -> None:
@@ -178,11 +180,13 @@ def _named(console: Console, head: str, functions: Sequence[str]) -> None:
         console.print(Text(f"  {head}: {', '.join(functions)}", style="dim"))
 
 
-def _claim_cells(claim: ClaimedFunction, found: Measured, scale: float) -> Iterator[Text]:
+def _claim_cells(claim: ClaimedFunction, measured: Measured, scale: float) -> Iterator[Text]:
     style = "bold" if claim.verdict == "changed" else "dim"
-    yield placed(claim.function, found.line or claim.path, style)
-    yield Text(f"{_VERDICTS[claim.verdict]}{', with what it calls' if found.children else ''}", style=style)
-    for value in (found.before, found.after):
+    yield placed(claim.function, measured.line or claim.path, style)
+    yield Text(
+        f"{_VERDICTS[claim.verdict]}{', with what it calls' if measured.children else ''}", style=style
+    )
+    for value in (measured.before, measured.after):
         yield Text(f"{scale * value:,.2f}", style=style)
 
 
@@ -194,9 +198,12 @@ def show_counters(console: Console, page: CounterPage) -> None:
         console.print(Text(f"  {moved} of {len(page.rows)} counters changed significantly", style="dim"))
     if page.doubt:
         console.print(Text(f"  {page.doubt}", style="yellow"))
-    for one in page.unavailable:
+    for counter in page.unavailable:
         console.print(
-            Text(f"  not available: {one.what}: {one.why} ({one.boots} of {one.of} boots)", style="dim")
+            Text(
+                f"  not available: {counter.what}: {counter.why} ({counter.boots} of {counter.of} boots)",
+                style="dim",
+            )
         )
 
 
@@ -228,14 +235,16 @@ def show_exact(console: Console, changes: Sequence[ExactChange], *, brief: bool 
 
     brief: only the patch's largest.
     """
-    for one in changes:
-        each = f"per {one.operation}"
-        table = plain_table(f"{one.variant} against {one.base}: {one.change:+,.2f} instructions {each}")
+    for change in changes:
+        each = f"per {change.operation}"
+        table = plain_table(
+            f"{change.variant} against {change.base}: {change.change:+,.2f} instructions {each}"
+        )
         table.add_column("function, without its callees", overflow="fold")
         for head in ("change", "before", "after", "calls before", "calls after"):
             table.add_column(head, justify="right")
-        patch = [row for row in one.rows if row.of_patch]
-        chance = [row for row in one.rows if not row.of_patch]
+        patch = [row for row in change.rows if row.of_patch]
+        chance = [row for row in change.rows if not row.of_patch]
         for row in patch[:_BRIEF_BY_PATCH] if brief else patch:
             table.add_row(*_exact_cells(row, "bold"))
         for row in chance[: 0 if brief else _MOST_BY_CHANCE]:
@@ -243,15 +252,17 @@ def show_exact(console: Console, changes: Sequence[ExactChange], *, brief: bool 
         if table.row_count:
             console.print(table)
         else:
-            console.print(Text(f"{one.variant} against {one.base}: {one.change:+,.2f} instructions {each}"))
+            console.print(
+                Text(f"{change.variant} against {change.base}: {change.change:+,.2f} instructions {each}")
+            )
         if any(row.touched for row in patch):
             console.print(Text("  * in the patch's own diff"))
-        rest = f"{len(chance)} that differ between boots of one kernel too {one.of_chance:+,.2f}"
+        rest = f"{len(chance)} that differ between boots of one kernel too {change.of_chance:+,.2f}"
         console.print(
-            Text(f"  {len(patch)} changed by the patch {one.of_patch:+,.2f}; {rest}; {one.equal} equal")
+            Text(f"  {len(patch)} changed by the patch {change.of_patch:+,.2f}; {rest}; {change.equal} equal")
         )
-        if one.doubt:
-            console.print(Text(f"  {one.doubt}", style="yellow"))
+        if change.doubt:
+            console.print(Text(f"  {change.doubt}", style="yellow"))
 
 
 def _exact_cells(row: ExactRow, style: str) -> list[Text]:

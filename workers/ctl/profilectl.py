@@ -61,13 +61,13 @@ def profile(
         # Not by rich, which would fold the lines.
         sys.stdout.write(client.callers(experiment_id, asked, kind))
         return
-    found = client.profile(experiment_id, asked, kind)
-    if not found:
+    cases = client.profile(experiment_id, asked, kind)
+    if not cases:
         err.print(f"experiment {experiment_id} has no profile: set measure.profile = true to record one")
         return
     from workers.ctl import profile_tables
 
-    profile_tables.show_profiles(out, found)
+    profile_tables.show_profiles(out, cases)
 
 
 @through_client
@@ -86,7 +86,7 @@ def export_profile(  # noqa: PLR0913
     callees: Annotated[str, typer.Option(help="write the callees of this symbol")] = "",
 ) -> None:
     """Write the profile of a variant, or the difference of two, into a file."""
-    wishes = {"variant": variant, "base": base, "kind": kind, "case": str(case) if case else ""}
-    wishes |= {"callers": callers, "callees": callees}
-    given = {name: value for name, value in wishes.items() if value}
-    write_file(file, client.profile_file(experiment_id, form, given))
+    options = {"variant": variant, "base": base, "kind": kind, "case": str(case) if case else ""}
+    options |= {"callers": callers, "callees": callees}
+    params = {name: value for name, value in options.items() if value}
+    write_file(file, client.profile_file(experiment_id, form, params))

@@ -75,7 +75,7 @@ class Follower:
 
     def _last_line(self) -> str:
         """Return the last line of the running build, reading from where the last look ended."""
-        build = next((one["id"] for one in self.progress["now"] if one["kind"] == "build"), 0)
+        build = next((activity["id"] for activity in self.progress["now"] if activity["kind"] == "build"), 0)
         if not build:
             return ""
         if self._read[0] != build:
@@ -153,8 +153,8 @@ def _tell(console: Console, follower: Follower, over: Callable[[], bool]) -> Non
         news = bool(subject) and subject != subject_said
         if news or (last and counts != counts_said) or monotonic() - said_at > PLAIN_REFRESH_S:
             tail = f" ({follower.last})" if follower.last else ""
-            told = f"{_since(follower):>12}  {counts}{_left(follower)}  {doing}{tail}"
-            console.print(Text(told.rstrip()), soft_wrap=True)
+            line = f"{_since(follower):>12}  {counts}{_left(follower)}  {doing}{tail}"
+            console.print(Text(line.rstrip()), soft_wrap=True)
             subject_said, said_at, counts_said = subject, monotonic(), counts
         if last:
             return
@@ -185,11 +185,11 @@ def _over(now: Json, what: str) -> int:
 
 def _count_of(now: Json, what: str) -> Text:
     """Return how many of a stage are over, and how many of them otherwise than well."""
-    told = Text(f"{_over(now, what)}/{now[f'{what}_total']}")
+    text = Text(f"{_over(now, what)}/{now[f'{what}_total']}")
     for how, style in (("failed", "red"), ("cancelled", "dim")):
         if number := now[f"{what}_{how}"]:
-            told.append(f"  {number} {how}", style=style)
-    return told
+            text.append(f"  {number} {how}", style=style)
+    return text
 
 
 def _doing(follower: Follower) -> str:
@@ -206,7 +206,7 @@ def _subject(follower: Follower) -> str:
     now = follower.progress["now"]
     if not now or follower.silence or (follower.apart and stalled_line(follower.progress)):
         return _doing(follower)
-    return "; ".join(f"{one['kind']} {one['label']}" for one in now)
+    return "; ".join(f"{activity['kind']} {activity['label']}" for activity in now)
 
 
 def drawn(follower: Follower) -> Group:

@@ -86,11 +86,11 @@ def reply(
 
     A Tested-by is written only if the kernels built and booted and nothing got worse; otherwise it says why not.
     """
-    wishes = ReplyOptions(patch=patch, signer=_committer() if sign == "me" else sign)
-    found = write_reply(comparison(client, experiment_id, link), wishes)
-    sys.stdout.write(found.text)
-    if found.unsigned:
-        err.print(Text(found.unsigned, style="yellow"))
+    options = ReplyOptions(patch=patch, signer=_committer() if sign == "me" else sign)
+    mail = write_reply(comparison(client, experiment_id, link), options)
+    sys.stdout.write(mail.text)
+    if mail.unsigned:
+        err.print(Text(mail.unsigned, style="yellow"))
 
 
 def _committer() -> str:
@@ -131,8 +131,8 @@ def export_report(
         _check_form(form, tuple(REPORT_FORMS))
     elif origin:
         raise typer.BadParameter(f"--origin is for --local: {client.where} reports under its own name")
-    wishes = {key: value for key, value in (("origin", origin), ("link", link)) if value}
-    write_file(file, client.export(experiment_id, form, wishes))
+    fields = {key: value for key, value in (("origin", origin), ("link", link)) if value}
+    write_file(file, client.export(experiment_id, form, fields))
 
 
 def _check_form(form: str, valid: tuple[str, ...]) -> None:

@@ -115,7 +115,7 @@ def _option(question: FieldQuestion) -> Any:
 MEASURE_OPTIONS = tuple(_measure_options())
 
 
-def description(source: Path | None, wish: SubmitOptions, client: Client) -> Json:
+def description(source: Path | None, options: SubmitOptions, client: Client) -> Json:
     """The description that a file or a branch and the options make. Raises SpecError, SettingsWrong."""
     # Here, for `--help` and completion need none of it.
     from workers.ctl.submitted_files import (
@@ -126,79 +126,83 @@ def description(source: Path | None, wish: SubmitOptions, client: Client) -> Jso
         read_handed,
     )
 
-    if (source is None) == (not wish.branch):
+    if (source is None) == (not options.branch):
         raise SpecError(
             "give a file (a description in TOML, an mbox, - for standard input), or --branch NAME"
         )
-    found = read_preferences()
+    preferences = read_preferences()
     if source is None:
-        base = wish.base or str(found.defaults.get("base", "")) or newest_release(wish.branch)
+        base = options.base or str(preferences.defaults.get("base", "")) or newest_release(options.branch)
         if not base:
-            raise SpecError(f"give the start of {wish.branch}: --base REVISION")
-        return of_series(branch_series(wish.branch, base), wish, found, client, base)
+            raise SpecError(f"give the start of {options.branch}: --base REVISION")
+        return of_series(branch_series(options.branch, base), options, preferences, client, base)
     data = read_handed(source)
     if is_series(data):
-        return of_series(handed_series(data, source, partial=wish.partial), wish, found, client, wish.base)
-    return of_file(data, source, wish)
+        return of_series(
+            handed_series(data, source, partial=options.partial), options, preferences, client, options.base
+        )
+    return of_file(data, source, options)
 
 
-def of_file(data: bytes, source: Path, wish: SubmitOptions) -> Json:
+def of_file(data: bytes, source: Path, chosen: SubmitOptions) -> Json:
     """A TOML file's description with its patches' texts in it, changed by the options. Raises SpecError."""
     from lab.experiments.spec import inline_files
 
-    if wish.workload or wish.each or wish.param or wish.alternative is not None:
+    if chosen.workload or chosen.each or chosen.param or chosen.alternative is not None:
         options = "--workload, --param, --alternative and --each"
         raise SpecError(f"{source} is a complete description; {options} are for a series")
-    if wish.partial:
+    if chosen.partial:
         raise SpecError(f"--partial is for a series; in {source} write partial = true beside the patch")
     try:
         mapping = tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SpecError(f"the description is not valid TOML: {exc}") from exc
     mapping = inline_files(mapping, source.parent)
-    if wish.tree:
+    if chosen.tree:
         mapping = {key: value for key, value in mapping.items() if key not in {"tree", "git"}} | tree_field(
-            wish.tree
+            chosen.tree
         )
-    given = {"base": wish.base, "design": wish.design, "target": wish.target, "name": wish.name}
-    given["priority"] = wish.priority
-    mapping |= {key: value for key, value in given.items() if value}
-    measure = measured(wish, {})
+    fields = {"base": chosen.base, "design": chosen.design, "target": chosen.target, "name": chosen.name}
+    fields["priority"] = chosen.priority
+    mapping |= {key: value for key, value in fields.items() if value}
+    measure = measured(chosen, {})
     if measure and isinstance(mapping.get("measure", {}), dict):
         mapping["measure"] = mapping.get("measure", {}) | measure
     return mapping
 
 
-def of_series(handed: Any, wish: SubmitOptions, found: Preferences, client: Client, base: str) -> Json:
+def of_series(
+    handed: Any, options: SubmitOptions, preferences: Preferences, client: Client, base: str
+) -> Json:
     """The description of a series. Raises SpecError where neither options nor preferences say tree and workload."""
-    defaults = found.defaults
+    defaults = preferences.defaults
     # Where neither names a base, the lab takes the one that the series names, if its tree has that.
     start = base or str(defaults.get("base", ""))
-    design = wish.design or ("cumulative" if wish.each else "") or str(defaults.get("design", ""))
+    design = options.design or ("cumulative" if options.each else "") or str(defaults.get("design", ""))
     fields = {
-        "name": wish.name or handed.name[:200],
-        **_tree(wish, defaults, client),
+        "name": options.name or handed.name[:200],
+        **_tree(options, defaults, client),
         "base": start,
         "design": design,
-        "target": wish.target or str(defaults.get("target", "")),
-        "priority": wish.priority,
+        "target": options.target or str(defaults.get("target", "")),
+        "priority": options.priority,
     }
-    measure = measured(wish, defaults)
+    measure = measured(options, defaults)
     return {
         **{key: value for key, value in fields.items() if value},
-        "patches": _switches(handed, wish),
-        "cases": _with_params(_cases(wish, defaults, client), wish.param or []),
+        "patches": _switches(handed, options),
+        "cases": _with_params(_cases(options, defaults, client), options.param or []),
         **({"measure": measure} if measure else {}),
     }
 
 
-def measured(wish: SubmitOptions, defaults: Mapping[str, Any]) -> Json:
+def measured(options: SubmitOptions, defaults: Mapping[str, Any]) -> Json:
     """The fields of [measure] that options or defaults give."""
-    given = {name: defaults[name] for name in BY_NAME if name in defaults}
-    given |= {name: value for name, value in wish.measure.items() if value not in ("", None)}
-    if wish.exact or wish.profile is not None:
-        given["profile"] = "exact" if wish.exact else wish.profile
-    return {name: int(value) if _is_number(name, value) else value for name, value in given.items()}
+    fields = {name: defaults[name] for name in BY_NAME if name in defaults}
+    fields |= {name: value for name, value in options.measure.items() if value not in ("", None)}
+    if options.exact or options.profile is not None:
+        fields["profile"] = "exact" if options.exact else options.profile
+    return {name: int(value) if _is_number(name, value) else value for name, value in fields.items()}
 
 
 def _is_number(name: str, value: Any) -> bool:
@@ -210,14 +214,14 @@ def tree_field(tree: str) -> dict[str, str]:
     return {"git" if "/" in tree else "tree": tree}
 
 
-def _tree(wish: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> dict[str, str]:
-    if wish.tree:
-        return tree_field(wish.tree)
+def _tree(options: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> dict[str, str]:
+    if options.tree:
+        return tree_field(options.tree)
     for name in ("tree", "git"):
         if name in defaults:
             return {name: str(defaults[name])}
     top = git_top()
-    if wish.branch and client.local and top:
+    if options.branch and client.local and top:
         return {"git": str(top)}
     names = ", ".join(str(row["name"]) for row in client.names("trees"))
     raise SpecError(
@@ -226,15 +230,17 @@ def _tree(wish: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> d
     )
 
 
-def _cases(wish: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> list[Json]:
-    wanted = wish.workload or [str(defaults["workload"])] if wish.workload or "workload" in defaults else []
+def _cases(options: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> list[Json]:
+    wanted = (
+        options.workload or [str(defaults["workload"])] if options.workload or "workload" in defaults else []
+    )
     if not wanted:
         names = ", ".join(str(row["name"]) for row in client.names("workloads"))
         raise SpecError(f"choose a workload: --workload NAME ({names})")
     cases = []
-    for one in wanted:
-        workload, _, preset = one.partition(":")
-        preset = preset or wish.preset or str(defaults.get("preset", ""))
+    for choice in wanted:
+        workload, _, preset = choice.partition(":")
+        preset = preset or options.preset or str(defaults.get("preset", ""))
         cases.append({"workload": workload, **({"preset": preset} if preset else {})})
     return cases
 
@@ -265,17 +271,17 @@ def _param(text: str) -> Any:
         return text
 
 
-def _switches(handed: Any, wish: SubmitOptions) -> list[Json]:
+def _switches(handed: Any, options: SubmitOptions) -> list[Json]:
     from lab.experiments.spec import switch_name
     from workers.ctl.submitted_files import NAME_LENGTH, as_mail
 
-    if not wish.each:
+    if not options.each:
         origin = {"origin": handed.origin} if handed.origin else {}
-        allowed: Json = {"partial": True} if wish.partial else {}
-        if wish.alternative is not None:
-            allowed["alternative"] = wish.alternative
+        allowed: Json = {"partial": True} if options.partial else {}
+        if options.alternative is not None:
+            allowed["alternative"] = options.alternative
         return [{"name": handed.switch, "text": handed.text, **origin, **allowed}]
-    if wish.alternative is not None:
+    if options.alternative is not None:
         raise SpecError("--alternative is for a mail that is one switch; leave out --each")
     if handed.series is None:
         raise SpecError(f"{handed.name} cannot be split before it is repaired: submit it without --each")

@@ -40,7 +40,7 @@ Source = Annotated[
 @with_options(SubmitOptions, measure=MEASURE_OPTIONS)
 def submit(
     client: Client,
-    given: SubmitOptions,
+    options: SubmitOptions,
     source: Source = None,
     wait: Annotated[
         bool | None,
@@ -55,7 +55,7 @@ def submit(
     With --local the same command after a crash continues where it stopped.
     Exit codes with --wait: 0 no regression, 1 a regression, 2 inconclusive, 3 the lab failed, 64 wrong input.
     """
-    asked = wish.description(source, given, client)
+    asked = wish.description(source, options, client)
     with terminal.narration(err) as say:
         row = client.submit(asked, say)
     wait = client.local if wait is None else wait
@@ -78,17 +78,17 @@ def _say_queued(client: Client, row: Json, *, wait: bool) -> None:
 
 @through_client
 @with_options(SubmitOptions, measure=MEASURE_OPTIONS)
-def preview(client: Client, given: SubmitOptions, source: Source = None, form: Format = TABLE) -> None:
+def preview(client: Client, options: SubmitOptions, source: Source = None, form: Format = TABLE) -> None:
     """Show the builds, boots, time and detectable changes of an experiment; queue nothing."""
     from workers.ctl import tables
 
-    asked = wish.description(source, given, client)
+    asked = wish.description(source, options, client)
     with terminal.narration(err) as say:
-        found = client.preview(asked, say)
+        answer = client.preview(asked, say)
     if form == JSON:
-        print_json(found)
+        print_json(answer)
         return
-    tables.show_preview(out, found)
+    tables.show_preview(out, answer)
 
 
 @through_client

@@ -30,12 +30,12 @@ def show_preview(console: Console, preview: Json) -> None:
         boots = f"{preview['fewest']:,} to {boots}"
     line = f"{count(preview['builds'], 'kernel')} to build, {boots}, {_time(preview)}"
     console.print(Text(plain_line(line)), soft_wrap=True)
-    for one in preview["detectable"]:
-        found = "no history on this target yet"
-        if one["change"] is not None:
-            found = f"a change of {100 * one['change']:.1f} % would be found four times in five{_mark(one)}"
-        told = plain_line(f"{one['case']} {one['metric']}: {found}")
-        console.print(Text(f"  {told}", style="dim"), soft_wrap=True)
+    for detectable in preview["detectable"]:
+        remark = "no history on this target yet"
+        if detectable["change"] is not None:
+            remark = f"a change of {100 * detectable['change']:.1f} % would be found four times in five{_mark(detectable)}"
+        text = plain_line(f"{detectable['case']} {detectable['metric']}: {remark}")
+        console.print(Text(f"  {text}", style="dim"), soft_wrap=True)
 
 
 def _time(preview: Json) -> str:

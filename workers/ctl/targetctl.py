@@ -70,27 +70,27 @@ def show(name: Name, form: Format = TABLE) -> None:
         print_json(api_here().document(f"targets/{row.pk}/"))
         return
     for key, value in _as_shown(row, whole=True).items():
-        told = json.dumps(value, indent=2) if isinstance(value, dict) else plain_line(value)
-        if told not in {"", "{}"}:
-            out.print(Text(f"{key}: {told}"), soft_wrap=True)
+        text = json.dumps(value, indent=2) if isinstance(value, dict) else plain_line(value)
+        if text not in {"", "{}"}:
+            out.print(Text(f"{key}: {text}"), soft_wrap=True)
 
 
 def add(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
     """Add a machine."""
-    given = _settings(file, group, {}, tune)
-    row = add_target(by=None, wanted=TargetFields(**{"name": name} | given))
+    chosen = _settings(file, group, {}, tune)
+    row = add_target(by=None, wanted=TargetFields(**{"name": name} | chosen))
     out.print(Text(f"{row.name} was added; test it with: labctl target power {row.name} status"))
 
 
 def change(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
     """Change a machine; access and tuning of the file replace the existing ones."""
     row = named_target(name)
-    given = _settings(file, group, row.tuning, tune)
-    if not given:
+    chosen = _settings(file, group, row.tuning, tune)
+    if not chosen:
         raise typer.BadParameter("nothing to change: give a FILE, --group or --tune")
-    changed = change_target(by=None, target_id=row.pk, changes=given)
+    changed = change_target(by=None, target_id=row.pk, changes=chosen)
     out.print(
-        Text(f"{changed.name}: {', '.join(sorted(given))} changed; the next boot uses the new settings")
+        Text(f"{changed.name}: {', '.join(sorted(chosen))} changed; the next boot uses the new settings")
     )
 
 
@@ -126,13 +126,13 @@ def check(name: Name) -> None:
     """Check a machine's health now: a known-good kernel, a calibration workload."""
     row = named_target(name)
     known_kernel(row)
-    found = check_target(name, force=True)
-    if found is None:
+    health = check_target(name, force=True)
+    if health is None:
         raise typer.BadParameter(f"{name} is booting now: try again when the boot has finished")
-    if not found.ok:
-        err.print(Text(f"{name} is not well: {plain_line(found.problem)}", style="red"), soft_wrap=True)
+    if not health.ok:
+        err.print(Text(f"{name} is not well: {plain_line(health.problem)}", style="red"), soft_wrap=True)
         raise typer.Exit(EXIT_LAB)
-    out.print(Text(f"{name} is well: {found.metric} {found.value:g} {found.environment.get('unit', '')}"))
+    out.print(Text(f"{name} is well: {health.metric} {health.value:g} {health.environment.get('unit', '')}"))
 
 
 def power(
@@ -163,19 +163,19 @@ def _settings(
     file: Path | None, group: str | None, tuning: Mapping[str, Any], tune: list[str]
 ) -> dict[str, Any]:
     """Return the settings of a target from the command: its file's tables, then its options."""
-    given = _read(file) if file is not None else {}
+    settings = _read(file) if file is not None else {}
     if group is not None:
-        given["group"] = "" if group == "-" else group
+        settings["group"] = "" if group == "-" else group
     if tune:
-        given["tuning"] = dict(given.get("tuning", tuning))
-        for one in tune:
-            key, equals, value = one.partition("=")
+        settings["tuning"] = dict(settings.get("tuning", tuning))
+        for pair in tune:
+            key, equals, value = pair.partition("=")
             if not equals:
-                raise typer.BadParameter(f'--tune "{one}": write KEY=VALUE, such as governor=performance')
-            given["tuning"].pop(key, None)
+                raise typer.BadParameter(f'--tune "{pair}": write KEY=VALUE, such as governor=performance')
+            settings["tuning"].pop(key, None)
             if value:
-                given["tuning"][key] = {"true": True, "false": False}.get(value, value)
-    return given
+                settings["tuning"][key] = {"true": True, "false": False}.get(value, value)
+    return settings
 
 
 # The types of a machine file's fields, in words.
@@ -184,12 +184,12 @@ _KINDS: dict[type, str] = {str: "text", int: "a whole number", bool: "true or fa
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        given = tomllib.loads(file.read_text())
+        settings = tomllib.loads(file.read_text())
     except OSError as exc:
         raise typer.BadParameter(f'cannot read "{file}": {exc.strerror}') from exc
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise typer.BadParameter(f"{file}: {exc}") from exc
-    for key in given:
+    for key in settings:
         if key not in CHANGEABLE:
             raise FieldRefused(key, f'{file}: there is no field "{key}"; {nearest(key, CHANGEABLE)}')
     for key, kind in {
@@ -203,17 +203,17 @@ def _read(file: Path) -> dict[str, Any]:
         "access": dict,
         "tuning": dict,
     }.items():
-        if key in given and type(given[key]) is not kind:
-            raise FieldRefused(key, f"{file}: {key} must be {_KINDS[kind]}, not {given[key]!r:.60}")
-    return given
+        if key in settings and type(settings[key]) is not kind:
+            raise FieldRefused(key, f"{file}: {key} must be {_KINDS[kind]}, not {settings[key]!r:.60}")
+    return settings
 
 
 def _as_shown(row: Target, *, whole: bool = False) -> dict[str, Any]:
     state = "well" if row.enabled else "disabled"
     if row.quarantined_at is not None:
         state = f"in quarantine since {row.quarantined_at:%Y-%m-%d %H:%M}"
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: getattr(row, name) for name in CHANGEABLE if name not in {"access", "tuning"}
     }
-    told |= {"state": state, "faults": row.faults, "quarantine_reason": row.quarantine_reason}
-    return told | ({"access": row.access, "tuning": row.tuning} if whole else {})
+    fields |= {"state": state, "faults": row.faults, "quarantine_reason": row.quarantine_reason}
+    return fields | ({"access": row.access, "tuning": row.tuning} if whole else {})

@@ -53,11 +53,11 @@ def show_head(console: Console, experiment: Json, where: str) -> None:
         plain_line(experiment["name"]), style="not dim bold"
     )
     console.print(title.append(f"  {experiment['state']}"), soft_wrap=True)
-    told = [str(experiment.get(key) or "") for key in ("tree", "base_name", "target", "design")]
+    parts = [str(experiment.get(key) or "") for key in ("tree", "base_name", "target", "design")]
     # A base may have been named by its whole commit.
-    told[1] = told[1][:12] if _COMMIT.fullmatch(told[1]) else told[1]
+    parts[1] = parts[1][:12] if _COMMIT.fullmatch(parts[1]) else parts[1]
     console.print(
-        Text("  " + ", ".join(plain_line(one) for one in told if one) + f", on {where}", style="dim"),
+        Text("  " + ", ".join(plain_line(part) for part in parts if part) + f", on {where}", style="dim"),
         soft_wrap=True,
     )
     if experiment.get("priority", "normal") != "normal":

@@ -33,11 +33,11 @@ def show_trends(console: Console, pages: Sequence[TrendPage]) -> None:
         line = page.line
         latest = page.points[-1]
         where = f"{line.tree}, {line.target}, {line.clock}"
-        told = f"{number(latest.median)} {line.unit} at {short(latest.revision)}"
+        value = f"{number(latest.median)} {line.unit} at {short(latest.revision)}"
         console.print(
             Text.assemble((f"{line.key}  ", "dim"), (line.title, "bold"), f"  {where}"), soft_wrap=True
         )
-        console.print(Text(f"  {spark([point.median for point in page.points])}  {told}"), soft_wrap=True)
+        console.print(Text(f"  {spark([point.median for point in page.points])}  {value}"), soft_wrap=True)
         if page.steps:
             console.print(Text("  last step: ").append_text(_step_line(page.steps[-1])), soft_wrap=True)
 
@@ -111,12 +111,12 @@ def _step_line(step: StepView) -> Text:
 
 def _change(step: StepView) -> Text:
     word = f"pending {step.verdict}" if step.pending else step.verdict
-    told = Text(word, style=shown_verdict(step.verdict).style)
+    text = Text(word, style=shown_verdict(step.verdict).style)
     if step.ratio is not None:
-        told.append(f" {percent(100 * (step.ratio - 1))} %")
+        text.append(f" {percent(100 * (step.ratio - 1))} %")
     if step.low is not None and step.high is not None:
-        told.append(f" ({percent(100 * (step.low - 1))} … {percent(100 * (step.high - 1))})")
-    return told
+        text.append(f" ({percent(100 * (step.low - 1))} … {percent(100 * (step.high - 1))})")
+    return text
 
 
 def spark(values: Sequence[float], width: int = 60) -> str:
@@ -135,15 +135,15 @@ def short(revision: RevisionView) -> str:
 def bisection_step(step: BisectionStepView) -> Text:
     """One step in one line."""
     row = step.row
-    told = Text(f"{row.number:>3}  {short(step.revision):<61}  ")
-    told.append(f"{row.outcome or 'open':<9}", style=OUTCOME_STYLE.get(row.outcome, ""))
+    text = Text(f"{row.number:>3}  {short(step.revision):<61}  ")
+    text.append(f"{row.outcome or 'open':<9}", style=OUTCOME_STYLE.get(row.outcome, ""))
     if row.ratio is not None:
-        told.append(f"  {percent(100 * (row.ratio - 1))} %")
+        text.append(f"  {percent(100 * (row.ratio - 1))} %")
     if row.outcome in {"skipped", "ambiguous", "fault", "again"} and row.reason:
-        told.append(f"  {row.reason.splitlines()[0][:120]}", style="dim")
+        text.append(f"  {row.reason.splitlines()[0][:120]}", style="dim")
     if row.experiment_id:
-        told.append(f"  (experiment {row.experiment_id})", style="dim")
-    return told
+        text.append(f"  (experiment {row.experiment_id})", style="dim")
+    return text
 
 
 def show_answer(console: Console, page: BisectionPage) -> None:

@@ -139,8 +139,8 @@ def _series(source: Path | None) -> tuple[str, str]:
     data = handed.read_handed(source)
     if not handed.is_series(data):
         raise SpecError(f"{source} contains neither mails nor a diff")
-    given = handed.handed_series(data, source)
-    return given.text, given.series.base_commit if given.series else ""
+    submission = handed.handed_series(data, source)
+    return submission.text, submission.series.base_commit if submission.series else ""
 
 
 def _measure(wanted: RevisionRange, form: str) -> None:
@@ -177,11 +177,11 @@ def _bisect(asked: BisectionRequest) -> int:
         if step.row.outcome:
             out.print(trend_tables.bisection_step(step), soft_wrap=True)
 
-    def told(step: BisectionStep) -> None:
+    def show_step(step: BisectionStep) -> None:
         view = bisection_page(row.pk).steps[step.number - 1]
         out.print(trend_tables.bisection_step(view), soft_wrap=True)
 
-    bisection.work_through(row.pk, SCREEN, told)
+    bisection.work_through(row.pk, SCREEN, show_step)
     page = bisection_page(row.pk)
     trend_tables.show_answer(out, page)
     if page.row.state == "failed":

@@ -42,12 +42,12 @@ def stay(client: Client, experiment_id: int, form: str = TABLE) -> int:
     """Follow an experiment that others carry out to its end; returns its exit code."""
     from workers.ctl import reportctl
 
-    found = progressbar.follow(err, client, experiment_id)
+    experiment = progressbar.follow(err, client, experiment_id)
     if form == TABLE:
-        show_end(client, found)
+        show_end(client, experiment)
     else:
         reportctl.write_form(reportctl.comparison(client, experiment_id), form)
-    return code(found)
+    return code(experiment)
 
 
 def carry_out(client: Client, experiment_id: int) -> int:
@@ -58,15 +58,15 @@ def carry_out(client: Client, experiment_id: int) -> int:
 
     with progressbar.beside(err, client, experiment_id):
         local.work_through(experiment_id)
-    found = client.experiment(experiment_id)
-    show_end(client, found)
-    return code(found)
+    experiment = client.experiment(experiment_id)
+    show_end(client, experiment)
+    return code(experiment)
 
 
 def code(experiment: Json) -> int:
     """The exit code of an experiment that is over."""
-    found = experiment.get("exit_code")
-    return EXIT_LAB if found is None else int(found)
+    exit_code = experiment.get("exit_code")
+    return EXIT_LAB if exit_code is None else int(exit_code)
 
 
 def show_end(client: Client, experiment: Json) -> None:
@@ -98,12 +98,13 @@ def watch(
 
     0 no regression, 1 a regression, 2 inconclusive, 3 the lab failed.
     """
-    found = stay(client, experiment_id, form)
+    exit_code = stay(client, experiment_id, form)
     if notify:
         notice.show(
-            f"Experiment {experiment_id}: {END_WORDS.get(found, 'over')}", _headline(client, experiment_id)
+            f"Experiment {experiment_id}: {END_WORDS.get(exit_code, 'over')}",
+            _headline(client, experiment_id),
         )
-    raise typer.Exit(found)
+    raise typer.Exit(exit_code)
 
 
 def _headline(client: Client, experiment_id: int) -> str:
@@ -165,11 +166,11 @@ def _cells(line: Json) -> tuple[str, str, str, str, str]:
     return str(line["id"]), str(line["state"]), boots, plain_line(line["name"]), plain_line(answer)
 
 
-def _one_of(option: str, given: str, valid: tuple[str, ...]) -> None:
-    if given and given not in valid:
+def _one_of(option: str, value: str, valid: tuple[str, ...]) -> None:
+    if value and value not in valid:
         from lab.validation_messages import nearest
 
-        raise typer.BadParameter(f'--{option}: there is no {option} "{given}"; {nearest(given, valid)}')
+        raise typer.BadParameter(f'--{option}: there is no {option} "{value}"; {nearest(value, valid)}')
 
 
 @through_client

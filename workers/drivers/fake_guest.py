@@ -111,12 +111,12 @@ def _step(step: Step, guest: FakeGuest, draw: random.Random) -> tuple[tuple[str,
         return played(step.name, "")
     if not step.argv[0].endswith("/showgids"):
         raise TargetUnready(f"a fake target simulates only showgids, not {step.argv[0]}")
-    given = dict(word.split("=", 1) for word in step.argv[1:] if "=" in word)
+    arguments = dict(word.split("=", 1) for word in step.argv[1:] if "=" in word)
     boot = guest.ns_per_open * max(0.01, draw.gauss(1.0, guest.noise))
-    warmup = int(given["warmup"])
+    warmup = int(arguments["warmup"])
     lines = [
         showgids_line(index, boot * max(0.01, draw.gauss(1.0, guest.noise * _WITHIN)), warmup=index < warmup)
-        for index in range(warmup + int(given["iterations"]))
+        for index in range(warmup + int(arguments["iterations"]))
     ]
     return played(step.name, "".join(lines))
 

@@ -141,10 +141,10 @@ class Hypervisor:
 
     def qemu_user(self) -> QemuUser:
         """Return the user that must be able to read a guest's files; ourselves with a session daemon."""
-        found = re.search(
+        match = re.search(
             r"<baselabel type='qemu'>\+(\d+):\+(\d+)</baselabel>", self.connection.getCapabilities()
         )
-        return QemuUser(int(found[1]), int(found[2])) if found else QemuUser(os.geteuid(), os.getegid())
+        return QemuUser(int(match[1]), int(match[2])) if match else QemuUser(os.geteuid(), os.getegid())
 
     def versions(self) -> dict[str, str]:
         """QEMU's and libvirt's, as people write them."""

@@ -42,10 +42,10 @@ class BootId:
     @classmethod
     def read(cls, text: str) -> BootId:
         """The id that a name ends with. Raises ValueError if it is none of ours."""
-        found = re.search(r"(\d+)-(\d+)-([0-9a-f]{8})$", text)
-        if not found:
+        match = re.search(r"(\d+)-(\d+)-([0-9a-f]{8})$", text)
+        if not match:
             raise ValueError(f'"{text}" does not end with a boot\'s id')
-        return cls(int(found[1]), int(found[2]), found[3])
+        return cls(int(match[1]), int(match[2]), match[3])
 
 
 @dataclass(frozen=True, slots=True)

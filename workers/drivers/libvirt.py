@@ -156,15 +156,15 @@ class LibvirtDriver:
             self._leaving = [other for other in self._leaving if other.is_alive()] + [leave]
 
     def _remove(self, boot: BootId, name: str) -> None:
-        told = False
+        is_logged = False
         while True:
             try:
                 self.hypervisor.destroy(name)
                 break
             except (libvirt.libvirtError, WorkersError) as error:
-                if not told:
+                if not is_logged:
                     log.warning("guest %s could not be destroyed; this is retried: %s", name, error)
-                told = True
+                is_logged = True
             time.sleep(AGAIN_S)
         self.traces.remove(boot)
 

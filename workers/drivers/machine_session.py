@@ -59,8 +59,8 @@ class MachineSession(GuestSession):
     def went_well(self) -> bool:
         """Return whether the plan was carried out and the kernel never complained: such a one may start the next."""
         completed = self._bye is not None and read_bye(self._bye).completed
-        found = scan_console(self._request.console.read_bytes()) if completed else []
-        return completed and not any(one.kind in TROUBLE for one in found)
+        findings = scan_console(self._request.console.read_bytes()) if completed else []
+        return completed and not any(finding.kind in TROUBLE for finding in findings)
 
     def show_stacks(self) -> None:
         """Nothing: there is no way to ask a machine from outside that all BMCs have."""

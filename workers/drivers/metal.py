@@ -183,17 +183,17 @@ class MetalDriver:
     def sweep(self) -> list[str]:
         """Turn off machines that a process that is gone had booted; returns their names."""
         removed = []
-        for one in left_on():
-            if is_booting(one.target):
+        for boot in left_on():
+            if is_booting(boot.target):
                 # The worker that boots it now turned it off first.
                 continue
             try:
-                self.power_of(access_of(one.target)).turn_off()
+                self.power_of(access_of(boot.target)).turn_off()
             except (WorkersError, LabError) as error:
-                log.warning("%s was left on and cannot be turned off: %s", one.target, error)
+                log.warning("%s was left on and cannot be turned off: %s", boot.target, error)
                 continue
-            close_netboot(one.id)
-            removed.append(one.target)
+            close_netboot(boot.id)
+            removed.append(boot.target)
         return removed
 
     def _leave(self, power: Power, booting: Booting, target: str) -> None:

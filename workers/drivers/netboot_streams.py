@@ -72,15 +72,15 @@ class PostedStreams(Streams):
         progress = netboot_progress(self._boot_id)
         check_uncontested(progress)
         reset = progress.fetches > 1
-        found = self._take_console()
+        has_arrived = self._take_console()
         for piece in self._pieces("records"):
             self.take_records(piece)
-            found = True
-        if found:
+            has_arrived = True
+        if has_arrived:
             self._heard_at = time.monotonic()
         elif reset or self._is_off():
             self.reset, self.ended = reset, True
-        return found
+        return has_arrived
 
     def _take_console(self) -> bool:
         if self._console:

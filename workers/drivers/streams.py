@@ -157,7 +157,7 @@ class Streams(ABC):
 
     def panicked(self) -> GuestPanicked:
         """Return the error for a panic; its first cause is the title."""
-        causes = [one.title for one in scan_console(bytes(self._tail)) if one.kind in FATAL]
+        causes = [finding.title for finding in scan_console(bytes(self._tail)) if finding.kind in FATAL]
         return GuestPanicked(causes[0] if causes else "the guest panicked", self.tail())
 
     def take_console(self, data: bytes) -> None:

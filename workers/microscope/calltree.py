@@ -65,9 +65,9 @@ class ProgramSymbols:
     def __init__(self, program_map: str) -> None:
         """Read lines "ADDRESS TYPE NAME"; those of no function are passed over."""
         rows = (line.split() for line in program_map.splitlines())
-        found = sorted((int(row[0], 16), row[2]) for row in rows if len(row) == 3 and row[1] in "tTwW")
-        self._addresses = [address for address, _ in found]
-        self._names = [name for _, name in found]
+        functions = sorted((int(row[0], 16), row[2]) for row in rows if len(row) == 3 and row[1] in "tTwW")
+        self._addresses = [address for address, _ in functions]
+        self._names = [name for _, name in functions]
 
     def name(self, address: int) -> str:
         """Return the function an address is in; "[vdso]" or "[unknown]" where it is in none of the program."""

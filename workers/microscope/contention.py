@@ -193,8 +193,8 @@ def _shares(rows: list[list[object]], nodes: int) -> tuple[WaitShare, ...]:
 
 
 def _bytes(rows: list[list[object]]) -> tuple[tuple[int, int], ...]:
-    found = {_node(byte, _LINE): _count(cycles) for byte, cycles in rows}
-    return tuple(sorted(found.items(), key=lambda row: -row[1]))
+    counts = {_node(byte, _LINE): _count(cycles) for byte, cycles in rows}
+    return tuple(sorted(counts.items(), key=lambda row: -row[1]))
 
 
 def _bits(value: object) -> int:

@@ -47,17 +47,17 @@ class FieldNames:
 
     def at(self, place: Place) -> str:
         """Return the field at a place in an object, "" for none known."""
-        found = self._in(place)
-        field = found.struct.field_at(place.offset) if found else None
-        return _description([field], [], found) if found and field else ""
+        structure = self._in(place)
+        field = structure.struct.field_at(place.offset) if structure else None
+        return _description([field], [], structure) if structure and field else ""
 
     def in_line(self, place: Place, line: LineWaits) -> str:
         """Return the fields of a line that begins at a place: "i_count beside i_flags in struct inode (ext4_inode_info.vfs_inode)".
 
         Of false sharing those before "beside" are written to. "" for none known.
         """
-        found = self._in(place)
-        return _waited(found, line, range(_LINE), lambda byte: (place.offset + byte) % place.size)
+        structure = self._in(place)
+        return _waited(structure, line, range(_LINE), lambda byte: (place.offset + byte) % place.size)
 
     def at_variable(self, name: str, offset: int) -> str:
         """Return the field at a place in a static structure, "" for none known."""
@@ -71,8 +71,8 @@ class FieldNames:
         of = self._structures.variables.get(name, "")
         struct = self._structures.structs.get(of)
         first, last = max(start - line.address, 0), min(end - line.address, _LINE)
-        found = _Found(of, struct) if struct else None
-        return _waited(found, line, range(first, last), lambda byte: line.address + byte - start)
+        structure = _Found(of, struct) if struct else None
+        return _waited(structure, line, range(first, last), lambda byte: line.address + byte - start)
 
     def _in(self, place: Place) -> _Found | None:
         """Return the structure of an object, None where nothing says so."""
@@ -90,36 +90,38 @@ class FieldNames:
         return None
 
 
-def _waited(found: _Found | None, line: LineWaits, bytes_: range, offset: Callable[[int], int]) -> str:
+def _waited(structure: _Found | None, line: LineWaits, bytes_: range, offset: Callable[[int], int]) -> str:
     """Return what CPUs waited for in some bytes of a line. offset: in the structure, of a byte of the line."""
-    if found is None:
+    if structure is None:
         return ""
     cycles: dict[StructField, int] = {}
     for byte, waited in line.bytes:
-        if byte in bytes_ and (field := found.struct.field_at(offset(byte))):
+        if byte in bytes_ and (field := structure.struct.field_at(offset(byte))):
             cycles[field] = cycles.get(field, 0) + waited
     most = max(cycles.values(), default=0)
-    fields = sorted((one for one in cycles if cycles[one] >= _LEAST * most), key=lambda one: -cycles[one])
+    fields = sorted(
+        (member for member in cycles if cycles[member] >= _LEAST * most), key=lambda member: -cycles[member]
+    )
     if not line.false_sharing:
-        return _description(fields, [], found)
+        return _description(fields, [], structure)
     changed = {
         field: None
         for byte in bytes_
-        if line.written >> byte & 1 and (field := found.struct.field_at(offset(byte)))
+        if line.written >> byte & 1 and (field := structure.struct.field_at(offset(byte)))
     }
-    read = [one for one in fields if one not in changed]
-    written = [one for one in fields if one in changed]
+    read = [member for member in fields if member not in changed]
+    written = [member for member in fields if member in changed]
     if not read:  # each CPU writes to its own
-        return _description(written[:1], written[1:], found)
+        return _description(written[:1], written[1:], structure)
     # The writer may hardly ever wait itself.
-    return _description(written or list(changed)[:1], read, found)
+    return _description(written or list(changed)[:1], read, structure)
 
 
-def _description(fields: Sequence[StructField], beside: Sequence[StructField], found: _Found) -> str:
-    sides = [[found.shown(one) for one in side[:_MOST_FIELDS]] for side in (fields, beside) if side]
+def _description(fields: Sequence[StructField], beside: Sequence[StructField], structure: _Found) -> str:
+    sides = [[structure.shown(field) for field in side[:_MOST_FIELDS]] for side in (fields, beside) if side]
     where = {place for side in sides for _, place in side}
     if len(where) == 1:
         said = " beside ".join(", ".join(name for name, _ in side) for side in sides) + f" in {where.pop()}"
     else:
         said = " beside ".join(", ".join(f"{name} in {place}" for name, place in side) for side in sides)
-    return f"perhaps {said}" if found.merged and said else said
+    return f"perhaps {said}" if structure.merged and said else said

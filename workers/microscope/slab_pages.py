@@ -147,7 +147,7 @@ class _SlabReader:
     def _asked(self, base: int, object_size: int) -> int:
         """Return the size of a cache's objects, -1 if several caches were merged there, 0 where nobody knows."""
         own = self._structures.structs.get("kmem_cache")
-        count = next((one for one in own.fields if one.path == "refcount"), None) if own else None
+        count = next((field for field in own.fields if field.path == "refcount"), None) if own else None
         if count is None:
             return 0
         return object_size if struct.unpack("<I", self._bytes(base + count.offset, 4)) == (1,) else -1
@@ -155,11 +155,11 @@ class _SlabReader:
     def _pointers(self) -> dict[int, str]:
         """Return by address the names of the static variables that point there; a name that two symbols have is none."""
         symbols = Counter(name for _, name in _VARIABLE.findall(self._map))
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         for digits, name in _VARIABLE.findall(self._map):
             if name in self._structures.pointers and symbols[name] == 1 and (at := int(digits, 16)) >= _IMAGE:
-                found.setdefault(self._word(at), name)
-        return found
+                names.setdefault(self._word(at), name)
+        return names
 
     def _struct_pages(self, memory_mib: int) -> NDArray[np.uint64]:
         """Return the first four words of each page's struct page, zeros for pages that are not there."""
@@ -202,8 +202,8 @@ class _SlabReader:
                 first, last = np.searchsorted(owners, np.array([node - _REACH, node], np.uint64))
                 offsets.update(node - int(owner) for owner in owners[first:last])
             # The cache before lies further off, and the first has none before it.
-            found = [(count, place, offset) for offset, count in offsets.items()]
-            best = max([best, *found], key=lambda one: (one[0], -one[2]))
+            candidates = [(count, place, offset) for offset, count in offsets.items()]
+            best = max([best, *candidates], key=lambda candidate: (candidate[0], -candidate[2]))
         if best[0] < len(nodes) // 4 or not nodes:
             raise ProfileUnreadable(_STRANGE)
         return best[1], best[2]
@@ -220,10 +220,10 @@ class _SlabReader:
         return name[1].decode() if name else ""
 
     def _symbol(self, name: str) -> int:
-        found = re.search(rf"^([0-9a-f]{{16}}) \w {name}$", self._map, re.MULTILINE)
-        if not found:
+        match = re.search(rf"^([0-9a-f]{{16}}) \w {name}$", self._map, re.MULTILINE)
+        if not match:
             raise ProfileUnreadable(_STRANGE)
-        return int(found[1], 16)
+        return int(match[1], 16)
 
     def _variable(self, name: str, otherwise: int) -> int:
         try:
@@ -255,8 +255,8 @@ class _SlabReader:
 
 def _check_sizes(names: list[str], sizes: list[int]) -> None:
     """Raise ProfileUnreadable unless the sizes are where they are looked for: some caches have theirs in their names."""
-    told = [(int(name[1]) << (10 if name[2] else 0), size) for name, size in _kmalloc(names, sizes)]
-    if not told or any(wanted != size for wanted, size in told):
+    pairs = [(int(name[1]) << (10 if name[2] else 0), size) for name, size in _kmalloc(names, sizes)]
+    if not pairs or any(wanted != size for wanted, size in pairs):
         raise ProfileUnreadable(_STRANGE)
 
 

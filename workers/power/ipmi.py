@@ -66,8 +66,8 @@ class Ipmi:
         """See Power."""
         with self._opened() as bmc:
             bmc.set_bootdev("network", persist=False)
-            found = bmc.get_bootdev()
-        if found.get("bootdev") != "network":
+            boot_device = bmc.get_bootdev()
+        if boot_device.get("bootdev") != "network":
             raise BmcFailed(f"{self._who} accepted the order to boot from the network, but did not set it")
 
     def _turn(self, wanted: bool) -> None:

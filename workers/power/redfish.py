@@ -64,7 +64,7 @@ class Redfish:
             if _is_on(system) == wanted:
                 return
             allowed = system.get_allowed_reset_system_values()
-            reset = next((one for one in resets if one in allowed), resets[0])
+            reset = next((candidate for candidate in resets if candidate in allowed), resets[0])
             system.reset_system(reset)
 
             def is_on() -> bool:

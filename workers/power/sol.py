@@ -49,14 +49,14 @@ def hold(access: IpmiPower) -> str:
     obey_the_bmcs_choice()
     # force: disconnect another client of the line, since the machine is ours while we boot it.
     console = Console(host, access.user, read_password(access.password_file), take, port=port, force=True)
-    told, turns = False, 0
+    is_connected, turns = False, 0
     while not ends:
         Console.wait_for_rsp(TURN_S)
-        if console.connected and not told:
-            told = True
+        if console.connected and not is_connected:
+            is_connected = True
             print("connected", file=sys.stderr, flush=True)
         turns += 1
-        if not told and turns > LOGIN_TURNS:
+        if not is_connected and turns > LOGIN_TURNS:
             return "no login within its time"
         if select.select([sys.stdin], [], [], 0)[0] and not sys.stdin.buffer.read(1):
             console.close()

@@ -17,7 +17,7 @@ GRACE_S = 10.0
 def processes(place: ServicePlace) -> dict[int, str]:
     """Processes that were started as part of this service, by number, with their command."""
     mark = f"{MARK}={place.home}".encode()
-    found = {}
+    commands = {}
     for path in Path("/proc").iterdir():
         if not path.name.isdecimal() or int(path.name) == os.getpid():
             continue
@@ -27,8 +27,8 @@ def processes(place: ServicePlace) -> dict[int, str]:
                     (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
                 )
                 if command:
-                    found[int(path.name)] = command[:120]
-    return found
+                    commands[int(path.name)] = command[:120]
+    return commands
 
 
 def end_all(place: ServicePlace) -> list[str]:

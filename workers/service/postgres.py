@@ -35,17 +35,17 @@ class PostgresNetwork:
 def programs(cluster: Path) -> Path:
     """The folder of PostgreSQL's programs: of the version that made the cluster, else the newest. Raises MachineUnfit."""
     made_by = (cluster / "PG_VERSION").read_text().strip() if (cluster / "PG_VERSION").is_file() else ""
-    found = {path.parents[1].name: path.parent for path in PROGRAMS.glob("*/bin/postgres")}
+    folders = {path.parents[1].name: path.parent for path in PROGRAMS.glob("*/bin/postgres")}
     if made_by:
-        if made_by not in found:
+        if made_by not in folders:
             raise MachineUnfit(
                 f"{cluster} was made by PostgreSQL {made_by}, which is not installed; run: apt-get install postgresql-{made_by}"
             )
-        return found[made_by]
-    if not found:
+        return folders[made_by]
+    if not folders:
         raise MachineUnfit("PostgreSQL is missing; run: apt-get install postgresql")
-    return found[
-        max(found, key=lambda version: [int(part) for part in version.split(".") if part.isdecimal()])
+    return folders[
+        max(folders, key=lambda version: [int(part) for part in version.split(".") if part.isdecimal()])
     ]
 
 
@@ -105,7 +105,7 @@ def command(place: ServicePlace, network: PostgresNetwork) -> list[str]:
     """Return the command that starts the server. Raises MachineUnfit."""
     sockets = place.sockets / "postgres"
     folder_of(sockets, account(USER))
-    given = {
+    settings = {
         "listen_addresses": network.address,
         "port": str(network.port),
         "unix_socket_directories": str(sockets),
@@ -121,7 +121,7 @@ def command(place: ServicePlace, network: PostgresNetwork) -> list[str]:
         str(programs(place.cluster) / "postgres"),
         "-D",
         str(place.cluster),
-        *(part for name, value in given.items() for part in ("-c", f"{name}={value}")),
+        *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
     ]
 
 

@@ -43,23 +43,23 @@ class ServiceOptions:
     redis: redis.RedisNetwork
 
 
-def stores(place: ServicePlace, wishes: ServiceOptions) -> list[Program]:
+def stores(place: ServicePlace, options: ServiceOptions) -> list[Program]:
     """The database and Redis, unless somebody else's were named. Raises MachineUnfit."""
-    found = []
-    if wishes.own_database:
-        command = postgres.command(place, wishes.database)
+    programs = []
+    if options.own_database:
+        command = postgres.command(place, options.database)
         # INT is its fast shutdown: clients are disconnected, nothing is lost.
-        found.append(Program("postgres", command, FIRST, "INT", 60, postgres.USER))
-    if wishes.own_redis:
-        found.append(Program("redis", redis.command(place, wishes.redis), FIRST, user=redis.USER))
-    return found
+        programs.append(Program("postgres", command, FIRST, "INT", 60, postgres.USER))
+    if options.own_redis:
+        programs.append(Program("redis", redis.command(place, options.redis), FIRST, user=redis.USER))
+    return programs
 
 
-def own(wishes: ServiceOptions) -> list[Program]:
+def own(options: ServiceOptions) -> list[Program]:
     """The lab's own programs, but the workers of its targets."""
     gunicorn = [str(Path(sys.executable).with_name("gunicorn")), "-c", "python:web.serving"]
     return [
-        Program("web", [*gunicorn, "--bind", f"{wishes.bind}:{wishes.port}", "web.wsgi"]),
+        Program("web", [*gunicorn, "--bind", f"{options.bind}:{options.port}", "web.wsgi"]),
         Program("beat", [*LABCTL, "--beat"]),
         Program("upkeep", [*LABCTL, "--upkeep"]),
         Program("builds", [*LABCTL, "--builds"]),

@@ -31,7 +31,7 @@ def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
         raise MachineUnfit("Redis is missing; run: apt-get install redis-server")
     sockets = place.sockets / "redis"
     folder_of(sockets, account(USER))
-    given = {
+    settings = {
         "port": str(network.port) if network.address else "0",
         "unixsocket": str(sockets / "redis.sock"),
         "unixsocketperm": "700",
@@ -46,14 +46,14 @@ def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
     }
     secret = sockets / "password.conf"
     if network.address:
-        given["bind"] = network.address
+        settings["bind"] = network.address
         # In a file, for every user of this machine reads the arguments of programs.
         write(secret, f"requirepass {place.password('redis')}\n", account(USER))
     configuration = [str(secret)] if network.address else []
     return [
         program,
         *configuration,
-        *(part for name, value in given.items() for part in (f"--{name}", value)),
+        *(part for name, value in settings.items() for part in (f"--{name}", value)),
     ]
 
 

@@ -78,13 +78,13 @@ class Supervisor:
         """Every program. Raises ServiceDown."""
         return [
             State(
-                str(one["name"]),
-                str(one["statename"]),
-                int(one["pid"]),
-                max(0, int(one["now"]) - int(one["start"])) if one["pid"] else 0,
-                str(one["spawnerr"] or one["description"]),
+                str(process["name"]),
+                str(process["statename"]),
+                int(process["pid"]),
+                max(0, int(process["now"]) - int(process["start"])) if process["pid"] else 0,
+                str(process["spawnerr"] or process["description"]),
             )
-            for one in self._ask("getAllProcessInfo")
+            for process in self._ask("getAllProcessInfo")
         ]
 
     def begin(self, names: Iterable[str]) -> None:
@@ -94,11 +94,11 @@ class Supervisor:
 
     def end(self, names: Iterable[str]) -> None:
         """Stop programs, all at once, and wait for it. Raises ServiceDown, ServiceFailed."""
-        told = set(names)
-        for name in told:
+        wanted = set(names)
+        for name in wanted:
             self._tolerating(Faults.NOT_RUNNING, "stopProcess", name, False)
         end = monotonic() + STOP_S
-        while left := [one.name for one in self.states() if one.name in told and one.pid]:
+        while left := [program.name for program in self.states() if program.name in wanted and program.pid]:
             if monotonic() > end:
                 raise ServiceFailed(f"{', '.join(left)} cannot be stopped; see {self._place.logs}")
             sleep(0.1)

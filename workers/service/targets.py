@@ -45,18 +45,18 @@ def fit(place: ServicePlace, names: Callable[[], Iterable[str]]) -> list[str]:
         return []
     with place.alone():
         wanted = list(names())
-        found = _otherwise(supervisor, wanted)
-        if found:
+        difference = _otherwise(supervisor, wanted)
+        if difference:
             workers = programs.for_targets(wanted)
             write(place.targets, programs.sections(place, workers))
             supervisor.apply()
             supervisor.begin(worker.name for worker in workers)
-        return sorted(found)
+        return sorted(difference)
 
 
 def _otherwise(supervisor: Supervisor, names: Iterable[str]) -> set[str]:
     """Workers that lack, and workers of targets that are gone."""
-    running = {one.name for one in supervisor.states() if one.name.startswith(programs.TARGET)}
+    running = {program.name for program in supervisor.states() if program.name.startswith(programs.TARGET)}
     return running ^ {worker.name for worker in programs.for_targets(names)}
 
 
@@ -72,8 +72,8 @@ def look_on(place: ServicePlace) -> None:
             for name in fit(place, targets_here):
                 log.info("%s came or went with its target", name)
         except Exception as exc:
-            told = error_line(exc)
-            log.warning("targets could not be looked at, retried in %g s: %s", FAULT_S, told)
+            reason = error_line(exc)
+            log.warning("targets could not be looked at, retried in %g s: %s", FAULT_S, reason)
             close_old_connections()
             sleep(FAULT_S)
         else:

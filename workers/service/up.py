@@ -62,54 +62,54 @@ def _refuse_plain(bind: str) -> None:
     )
 
 
-def bring_up(place: ServicePlace, wishes: ServiceOptions, say: Say) -> int:
+def bring_up(place: ServicePlace, options: ServiceOptions, say: Say) -> int:
     """Start whatever does not run yet; returns how many experiments the lab has.
 
     Raises MachineUnfit, ServiceFailed.
     """
     with _alone(place):
         supervisor = Supervisor(place)
-        _need_port(wishes, supervisor)
-        found = _bring_up_stores(place, wishes, supervisor, say)
-        own, targets = programs.own(wishes), programs.for_targets(found["targets"])
-        everything = [*programs.stores(place, wishes), *own]
+        _need_port(options, supervisor)
+        answer = _bring_up_stores(place, options, supervisor, say)
+        own, targets = programs.own(options), programs.for_targets(answer["targets"])
+        everything = [*programs.stores(place, options), *own]
         write(place.configuration, programs.configuration(place, everything))
         write(place.targets, programs.sections(place, targets))
         supervisor.start()
         supervisor.begin(program.name for program in [*everything, *targets])
-        _wait_for_pages(place, wishes, own)
-    return int(found["experiments"])
+        _wait_for_pages(place, options, own)
+    return int(answer["experiments"])
 
 
-def bring_up_stores(place: ServicePlace, wishes: ServiceOptions, say: Say) -> None:
+def bring_up_stores(place: ServicePlace, options: ServiceOptions, say: Say) -> None:
     """Start the database and Redis alone, with their tables: for looking at them, or filling them, before anybody works."""
     with _alone(place):
-        _bring_up_stores(place, wishes, Supervisor(place), say)
+        _bring_up_stores(place, options, Supervisor(place), say)
 
 
 def _bring_up_stores(
-    place: ServicePlace, wishes: ServiceOptions, supervisor: Supervisor, say: Say
+    place: ServicePlace, options: ServiceOptions, supervisor: Supervisor, say: Say
 ) -> dict[str, Any]:
-    if wishes.own_database:
+    if options.own_database:
         postgres.make_cluster(place)
-    stores = programs.stores(place, wishes)
+    stores = programs.stores(place, options)
     running = {state.name for state in supervisor.states()} if supervisor.alive() else set()
     others = running - {store.name for store in stores}
-    changed = _changed_settings(place, wishes) if others else []
+    changed = _changed_settings(place, options) if others else []
     if changed:
         # Before the new ones are written: a command that fails here finds them changed once more.
         say(f"settings have changed ({', '.join(changed)}): everything is restarted with the new ones")
         supervisor.end(others)
-    _write_environment(place, wishes)
+    _write_environment(place, options)
     if not running:
         write(place.configuration, programs.configuration(place, stores))
         write(place.targets, "")
         supervisor.start()
     supervisor.begin(store.name for store in stores)
-    if wishes.own_database:
-        postgres.make_database(place, wishes.database)
-    if wishes.own_redis:
-        redis.wait(place, wishes.redis)
+    if options.own_database:
+        postgres.make_database(place, options.database)
+    if options.own_redis:
+        redis.wait(place, options.redis)
     if others and not changed and _settled(place, "look")["new_code"]:
         say("the code is new: what runs the old one is stopped first")
         supervisor.end(others)
@@ -156,47 +156,47 @@ def _need_room(place: ServicePlace) -> None:
         )
 
 
-def _need_port(wishes: ServiceOptions, supervisor: Supervisor) -> None:
+def _need_port(options: ServiceOptions, supervisor: Supervisor) -> None:
     """Refuse a port that somebody else has; one that our own pages have is fine."""
     if supervisor.alive() and any(
-        one.name == "web" and one.state == "RUNNING" for one in supervisor.states()
+        program.name == "web" and program.state == "RUNNING" for program in supervisor.states()
     ):
         return
-    with socket.socket(socket.AF_INET6 if ":" in wishes.bind else socket.AF_INET) as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(socket.AF_INET6 if ":" in options.bind else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            one.bind((wishes.bind, wishes.port))
+            probe.bind((options.bind, options.port))
         except OSError as exc:
             raise MachineUnfit(
-                f"{wishes.bind}:{wishes.port} is not available ({exc.strerror}): choose another port, for example PORT=8001 make up"
+                f"{options.bind}:{options.port} is not available ({exc.strerror}): choose another port, for example PORT=8001 make up"
             ) from exc
 
 
-def _changed_settings(place: ServicePlace, wishes: ServiceOptions) -> list[str]:
+def _changed_settings(place: ServicePlace, options: ServiceOptions) -> list[str]:
     """Return the names of the settings that differ from those that the running processes took over, sorted."""
     try:
         before: dict[str, str] = json.loads(place.environment.read_text())
     except FileNotFoundError:
         return []
-    now = _settings(place, wishes)
+    now = _settings(place, options)
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
-def _write_environment(place: ServicePlace, wishes: ServiceOptions) -> None:
+def _write_environment(place: ServicePlace, options: ServiceOptions) -> None:
     """Keep the settings for every process of this home."""
-    write(place.environment, json.dumps(_settings(place, wishes), indent=1))
+    write(place.environment, json.dumps(_settings(place, options), indent=1))
 
 
-def _settings(place: ServicePlace, wishes: ServiceOptions) -> dict[str, str]:
+def _settings(place: ServicePlace, options: ServiceOptions) -> dict[str, str]:
     """Return what processes of this home are to run with: the environment's settings, and where our own stores are."""
     kept = {
         name: value for name, value in os.environ.items() if KEPT.fullmatch(name) and name not in OF_THIS_RUN
     }
-    if wishes.own_database:
-        kept["KPERFLAB_DATABASE"] = postgres.url(place, wishes.database)
-    if wishes.own_redis:
-        kept["KPERFLAB_REDIS"] = redis.url(place, wishes.redis)
-    kept.setdefault("KPERFLAB_URL", f"http://127.0.0.1:{wishes.port}")
+    if options.own_database:
+        kept["KPERFLAB_DATABASE"] = postgres.url(place, options.database)
+    if options.own_redis:
+        kept["KPERFLAB_REDIS"] = redis.url(place, options.redis)
+    kept.setdefault("KPERFLAB_URL", f"http://127.0.0.1:{options.port}")
     kept.setdefault("KPERFLAB_STATIC", str(place.static))
     return kept
 
@@ -217,20 +217,20 @@ def _settled(place: ServicePlace, what: str) -> dict[str, Any]:
         raise ServiceFailed(
             f"the lab's tables could not be brought up to date ({last[0][:300]}); all of it is in {log}"
         )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
-def _wait_for_pages(place: ServicePlace, wishes: ServiceOptions, own: Sequence[Program]) -> None:
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(wishes.bind, wishes.bind)  # noqa: S104
+def _wait_for_pages(place: ServicePlace, options: ServiceOptions, own: Sequence[Program]) -> None:
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(options.bind, options.bind)  # noqa: S104
     end = monotonic() + WEB_S
     while True:
-        if _answers(f"http://{host}:{wishes.port}/health"):
+        if _answers(f"http://{host}:{options.port}/health"):
             return
         if monotonic() > end:
             log = place.logs / f"{own[0].name}.log"
             tail = log.read_text(errors="replace")[-2000:] if log.exists() else ""
-            raise ServiceFailed(f"the pages do not answer at {host}:{wishes.port}; the log is {log}", tail)
+            raise ServiceFailed(f"the pages do not answer at {host}:{options.port}; the log is {log}", tail)
         sleep(0.2)
 
 

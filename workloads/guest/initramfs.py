@@ -111,9 +111,9 @@ def _keep(root: Path, archive: Archive) -> tuple[Path, str]:
 def _add_tools(archive: Archive, tools: Mapping[str, str]) -> None:
     """Host programs in /bin, their libraries where the loader looks."""
     for name, package in tools.items():
-        found = _find(name, package)
-        archive.file(f"/bin/{name}", found.read_bytes(), 0o755)
-        for library in _libraries(found):
+        program = _find(name, package)
+        archive.file(f"/bin/{name}", program.read_bytes(), 0o755)
+        for library in _libraries(program):
             # ldd's own answer: /lib/x86_64-linux-gnu is in the loader's path, and so is the loader's.
             archive.file(str(library), library.read_bytes(), 0o755)
 
@@ -126,10 +126,10 @@ def _add_applets(archive: Archive) -> None:
 
 
 def _find(name: str, package: str) -> Path:
-    found = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), *SEARCH)))
-    if not found:
+    program = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), *SEARCH)))
+    if not program:
         raise GuestNotMade(f'the guest needs "{name}", which is not here: apt-get install {package}')
-    return Path(found)
+    return Path(program)
 
 
 def _libraries(program: Path) -> list[Path]:

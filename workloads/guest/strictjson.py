@@ -77,13 +77,13 @@ def _finite(digits: str) -> float:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         raise ValueError("it has a key twice")
-    for name in found:
+    for name in mapping:
         if not name.isprintable() or len(name) > 200:
             raise ValueError("it has a key that is too long or cannot be printed")
-    return found
+    return mapping
 
 
 def _line(exc: ValueError) -> str:

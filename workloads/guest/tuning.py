@@ -31,9 +31,11 @@ class Tuning:
 
     def asked(self) -> dict[str, str]:
         """Return the requested settings by name, as the kernel writes them."""
-        told = {True: "on", False: "off"}
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        return {name: told[value] if isinstance(value, bool) else str(value) for name, value in given.items()}
+        words = {True: "on", False: "off"}
+        settings = {name: value for name, value in asdict(self).items() if value is not None}
+        return {
+            name: words[value] if isinstance(value, bool) else str(value) for name, value in settings.items()
+        }
 
     def cmdline(self) -> str:
         """Words of the kernel's command line: what only it can ask for, and what the agent is asked for."""
@@ -51,25 +53,25 @@ def untuned(asked: Mapping[str, str], state: Mapping[str, Any]) -> list[str]:
     """A line for each setting that is not as asked; state: what the agent's hello says under `tuning`."""
     lines = []
     for name, wanted in asked.items():
-        found = str(state.get(name, ""))[:LONGEST]
+        actual = str(state.get(name, ""))[:LONGEST]
         if name in {"isolcpus", "irq_affinity"}:
-            same = _cpus(found) == _cpus(wanted)
+            same = _cpus(actual) == _cpus(wanted)
         elif name == "smt" and wanted == "off":
             # A machine without siblings has nothing to say.
-            same = found in {"", "off"}
+            same = actual in {"", "off"}
         else:
-            same = found == wanted
+            same = actual == wanted
         if not same:
-            lines.append(f"{name}: asked {wanted}, is {found[:60] or 'unknown to its kernel'}")
+            lines.append(f"{name}: asked {wanted}, is {actual[:60] or 'unknown to its kernel'}")
     return lines
 
 
 def _cpus(text: str) -> set[int] | None:
     """The CPUs of "0,2-3"; nothing if it is no such list."""
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.split(","):
         low, _, high = part.partition("-")
         if not low.isascii() or not low.isdigit() or (high and not high.isdigit()):
             return None
-        found |= set(range(int(low), min(int(high or low), 1 << 16) + 1))
-    return found
+        cpus |= set(range(int(low), min(int(high or low), 1 << 16) + 1))
+    return cpus

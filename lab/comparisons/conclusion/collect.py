@@ -29,7 +29,7 @@ def conclusion_data(row: Experiment) -> ConclusionData:
 def experiment_facts(row: Experiment) -> Facts:
     """Return the facts of an experiment. The share of locks is read from profiles only where it can matter."""
     variants = list(row.variants.select_related("build").defer("build__request", "build__problem_detail"))
-    base = next((one for one in variants if one.role == Role.BASE), None)
+    base = next((variant for variant in variants if variant.role == Role.BASE), None)
     runs = list(
         Run.objects.filter(experiment=row, purpose=Purpose.MEASURED)
         .select_related("variant")
@@ -45,20 +45,22 @@ def experiment_facts(row: Experiment) -> Facts:
             "finished_at",
         )
     )
-    found = list(row.comparisons.filter(primary=True).select_related("variant").order_by("pk"))
+    comparisons = list(row.comparisons.filter(primary=True).select_related("variant").order_by("pk"))
     facts = Facts(
         state=row.state,
         clock=row.clock,
-        cases=tuple(_cases(row, found, runs, base.name if base else "")),
-        kernels=tuple(_kernel(one, base) for one in variants if one.role == Role.CANDIDATE),
+        cases=tuple(_cases(row, comparisons, runs, base.name if base else "")),
+        kernels=tuple(_kernel(variant, base) for variant in variants if variant.role == Role.CANDIDATE),
         base=_kernel(base, base) if base else Kernel("base"),
-        boots_asked=max((one.boots for one in found), default=row.boots) if row.sequential else row.boots,
+        boots_asked=max((comparison.boots for comparison in comparisons), default=row.boots)
+        if row.sequential
+        else row.boots,
         boots_open=sum(run.state in (RunState.QUEUED, RunState.RUNNING) for run in runs),
         boots_lost=_lost(runs),
         arms=len({(run.variant_id, run.case_id) for run in runs}),
         boot_seconds=_boot_seconds(runs),
     )
-    undecided = any(kind_of(one.verdict) == "inconclusive" for one in found)
+    undecided = any(kind_of(comparison.verdict) == "inconclusive" for comparison in comparisons)
     if row.clock == "contention" or not changes_locks(row):
         return facts
     return replace(facts, locks=lock_facts(row, sampled=undecided and row.clock == "wall"))
@@ -78,7 +80,7 @@ def _kernel(variant: Variant, base: Variant | None) -> Kernel:
 
 
 def _cases(
-    row: Experiment, found: Sequence[Comparison], runs: Sequence[Run], base: str
+    row: Experiment, comparisons: Sequence[Comparison], runs: Sequence[Run], base: str
 ) -> Iterator[CaseFacts]:
     """Yield the cases; a workload that occurs once is named without its preset. base: the name of its kernel."""
     cases = list(row.cases.all())
@@ -87,12 +89,12 @@ def _cases(
     for case in cases:
         points: dict[str, list[MetricFact]] = defaultdict(list)
         control: list[MetricFact] = []
-        for one in found:
-            if one.case_id == case.pk and one.variant.role == Role.AA:
-                control.append(_metric(one, row.clock))
-            elif one.case_id == case.pk and one.variant.role == Role.CANDIDATE:
-                points[one.variant.name].append(_metric(one, row.clock))
-        ends = {one.kernel: one for one in _failed(runs, case.pk)}
+        for comparison in comparisons:
+            if comparison.case_id == case.pk and comparison.variant.role == Role.AA:
+                control.append(_metric(comparison, row.clock))
+            elif comparison.case_id == case.pk and comparison.variant.role == Role.CANDIDATE:
+                points[comparison.variant.name].append(_metric(comparison, row.clock))
+        ends = {failed.kernel: failed for failed in _failed(runs, case.pk)}
         yield CaseFacts(
             case.pk,
             case.workload if times[case.workload] == 1 else case_view(case).title,

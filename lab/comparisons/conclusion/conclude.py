@@ -50,93 +50,106 @@ class ExperimentConclusion:
 
 def conclude(facts: Facts) -> ExperimentConclusion:
     """Return the conclusion of an experiment."""
-    found = outcomes(facts)
-    head, step = headline(facts, found), next_step(facts, found)
-    control, lacking = _control(facts, found), _lacking(facts)
-    told = any(one.points for one in found)
+    case_outcomes = outcomes(facts)
+    head, step = headline(facts, case_outcomes), next_step(facts, case_outcomes)
+    control, lacking = _control(facts, case_outcomes), _lacking(facts)
+    has_points = any(outcome.points for outcome in case_outcomes)
     cases = [
         CaseConclusionData(
             case=case.id,
             title=case.name,
-            text=_sentence([one for one in found if one.case is case], facts),
+            text=_sentence([outcome for outcome in case_outcomes if outcome.case is case], facts),
         )
         for case in facts.cases
-        if told and facts.kernels
+        if has_points and facts.kernels
     ]
-    several = told and (len(found) > 1 or any(len(one.points) > 1 for one in found))
-    shown = found if several else _unsaid(head, found, facts)
+    several = has_points and (
+        len(case_outcomes) > 1 or any(len(outcome.points) > 1 for outcome in case_outcomes)
+    )
+    shown = case_outcomes if several else _unsaid(head, case_outcomes, facts)
     text = _paragraph(facts, head, shown, [control, lacking], step.text)
-    return ExperimentConclusion(head, text, control, lacking, cases, found, step)
+    return ExperimentConclusion(head, text, control, lacking, cases, case_outcomes, step)
 
 
-def _unsaid(head: str, found: Sequence[CaseOutcome], facts: Facts) -> Sequence[CaseOutcome]:
+def _unsaid(head: str, case_outcomes: Sequence[CaseOutcome], facts: Facts) -> Sequence[CaseOutcome]:
     """Return the outcomes whose numbers the headline does not have."""
-    points = [one for one in found if one.points and shift(one.points[0], fine=facts.fine) not in head]
-    return points or [one for one in found if one.word in {"no-base", "not-booted"}]
+    points = [
+        outcome
+        for outcome in case_outcomes
+        if outcome.points and shift(outcome.points[0], fine=facts.fine) not in head
+    ]
+    return points or [outcome for outcome in case_outcomes if outcome.word in {"no-base", "not-booted"}]
 
 
 def _paragraph(
-    facts: Facts, head: str, found: Sequence[CaseOutcome], middle: Sequence[str], last: str
+    facts: Facts, head: str, case_outcomes: Sequence[CaseOutcome], middle: Sequence[str], last: str
 ) -> str:
     """Return the headline, as many of the outcomes as there is room for, the sentences of the middle, and the last."""
     ends = " ".join(filter(None, [*middle, last]))
     room = PARAGRAPH - len(head) - len(ends) - 2
     shown: list[CaseOutcome] = []
-    for one in sorted(found, key=lambda one: WORDS.index(one.word)):
-        taken = [other for other in found if other in [*shown, one]]
-        if len(_sentences(taken, facts)) > room - (_MORE if len(taken) < len(found) else 0):
+    for outcome in sorted(case_outcomes, key=lambda outcome: WORDS.index(outcome.word)):
+        taken = [other for other in case_outcomes if other in [*shown, outcome]]
+        if len(_sentences(taken, facts)) > room - (_MORE if len(taken) < len(case_outcomes) else 0):
             break
-        shown.append(one)
-    said = _sentences([one for one in found if one in shown], facts)
-    left = len(found) - len(shown)
+        shown.append(outcome)
+    said = _sentences([outcome for outcome in case_outcomes if outcome in shown], facts)
+    left = len(case_outcomes) - len(shown)
     more = f"{counted(left, 'more result')} in the table." if left else ""
     return " ".join(filter(None, [head, said, more, ends]))
 
 
-def _sentences(found: Sequence[CaseOutcome], facts: Facts) -> str:
-    return " ".join(_sentence(list(each), facts) for _, each in groupby(found, key=lambda one: one.case.id))
+def _sentences(case_outcomes: Sequence[CaseOutcome], facts: Facts) -> str:
+    return " ".join(
+        _sentence(list(each), facts)
+        for _, each in groupby(case_outcomes, key=lambda outcome: outcome.case.id)
+    )
 
 
-def _sentence(found: Sequence[CaseOutcome], facts: Facts) -> str:
+def _sentence(case_outcomes: Sequence[CaseOutcome], facts: Facts) -> str:
     """Return what kernels do to one case: "showgids (ns_per_open): p is worse, +5.1% (+4.2 to +6.0)."."""
-    if not found:
+    if not case_outcomes:
         return ""
-    if found[0].case.base is not None:
-        return f"{case_name(found[0].case)}: {baseless(found)}."
-    names = metric_names(found)
-    alike = len({one.word for one in found}) == 1
-    told = "; ".join(fragment(one, named=len(names) > 1, alike=alike, fine=facts.fine) for one in found)
-    where = f"{case_name(found[0].case)}{f' ({names[0]})' if len(names) == 1 else ''}"
-    return f"{where}: {told}."
+    if case_outcomes[0].case.base is not None:
+        return f"{case_name(case_outcomes[0].case)}: {baseless(case_outcomes)}."
+    names = metric_names(case_outcomes)
+    alike = len({outcome.word for outcome in case_outcomes}) == 1
+    clauses = "; ".join(
+        fragment(outcome, named=len(names) > 1, alike=alike, fine=facts.fine) for outcome in case_outcomes
+    )
+    where = f"{case_name(case_outcomes[0].case)}{f' ({names[0]})' if len(names) == 1 else ''}"
+    return f"{where}: {clauses}."
 
 
-def _control(facts: Facts, found: Sequence[CaseOutcome]) -> str:
+def _control(facts: Facts, case_outcomes: Sequence[CaseOutcome]) -> str:
     """Return the control's own difference: the largest of the metrics that are shown."""
-    pairs = list(_controls(found))
+    pairs = list(_controls(case_outcomes))
     controls = list(dict.fromkeys(control for control, _ in pairs))
     if not facts.kernels:
         controls = [point for case in facts.cases for point in case.control if point.ratio is not None]
     if not controls:
         return ""
     control = max(controls, key=lambda point: (point.called, point.size))
-    told = f"differed by {shift(control, fine=facts.fine)}{at_cpus(control)}"
+    difference = f"differed by {shift(control, fine=facts.fine)}{at_cpus(control)}"
     if control.called:
-        less = ", less than the change" if any(one.word in TRUSTED for one in found) else ""
-        return f"The control failed: the identical base kernel {told}{less}."
+        less = ", less than the change" if any(outcome.word in TRUSTED for outcome in case_outcomes) else ""
+        return f"The control failed: the identical base kernel {difference}{less}."
     if control.ratio == 1 and facts.fine:
         return "The identical base kernel executed the same number of instructions."
     most = "at most " if len(controls) > 1 else ""
-    undecided = [point.size for one in found if one.word == "inconclusive" for point in one.points]
+    undecided = [
+        point.size for outcome in case_outcomes if outcome.word == "inconclusive" for point in outcome.points
+    ]
     as_much = ", as much as these kernels" if undecided and control.size >= max(undecided) else ""
-    told = f"differed by {most}{change(control.ratio, fine=facts.fine)}{at_cpus(control)}"
-    return f"The identical base kernel {told}{as_much}."
+    difference = f"differed by {most}{change(control.ratio, fine=facts.fine)}{at_cpus(control)}"
+    return f"The identical base kernel {difference}{as_much}."
 
 
-def _controls(found: Sequence[CaseOutcome]) -> Iterator[tuple[MetricFact, MetricFact]]:
+def _controls(case_outcomes: Sequence[CaseOutcome]) -> Iterator[tuple[MetricFact, MetricFact]]:
     """Return the control's point for each point that is shown and has one."""
-    for one in found:
-        for point in one.points:
-            control = control_of(one.case, point)
+    for outcome in case_outcomes:
+        for point in outcome.points:
+            control = control_of(outcome.case, point)
             if control is not None and control.ratio is not None:
                 yield control, point
 
@@ -151,16 +164,16 @@ def _lacking(facts: Facts) -> str:
 
 def as_data(facts: Facts) -> ConclusionData:
     """Return the conclusion of an experiment as plain data, with a paragraph for each of several patches."""
-    found = conclude(facts)
+    conclusion = conclude(facts)
     switches = sorted(
         {switch for kernel in facts.kernels if kernel.state != "pruned" for switch in kernel.switches}
     )
     patches = switches if len(switches) > 1 else []
     return from_attributes(
         ConclusionData,
-        found,
-        outcomes=[_outcome(outcome) for outcome in found.outcomes],
-        next=from_attributes(NextStepData, found.next),
+        conclusion,
+        outcomes=[_outcome(outcome) for outcome in conclusion.outcomes],
+        next=from_attributes(NextStepData, conclusion.next),
         patches={switch: conclude(facts.about(switch)).text for switch in patches},
     )
 

@@ -126,8 +126,8 @@ class Facts:
             replace(
                 case,
                 points={name: points for name, points in case.points.items() if name in kept},
-                failed=tuple(one for one in case.failed if one.kernel in kept),
-                together=tuple(one for one in case.together if switch in (one.first, one.second)),
+                failed=tuple(boots for boots in case.failed if boots.kernel in kept),
+                together=tuple(pair for pair in case.together if switch in (pair.first, pair.second)),
             )
             for case in self.cases
         )

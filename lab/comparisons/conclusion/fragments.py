@@ -77,22 +77,27 @@ def fragment(outcome: CaseOutcome, *, named: bool, alike: bool, fine: bool) -> s
         return f"{kernel} {words[outcome.word]}"
     if outcome.word == "same-kernel":
         return f"{kernel} runs the base's own code"
-    told = ", ".join(_point(outcome, point, named=named, fine=fine) for point in outcome.points)
+    figures = ", ".join(_point(outcome, point, named=named, fine=fine) for point in outcome.points)
     lost = f", but {ended(outcome.failed)}" if outcome.failed else ""
     if outcome.word == "unchanged":
-        return f"{kernel} is equal within {margin(outcome.points)}, {told}{lost}"
+        return f"{kernel} is equal within {margin(outcome.points)}, {figures}{lost}"
     if outcome.word == "inconclusive" and not alike:
-        return f"{kernel} is undecided, {told}{lost}"
-    return f"{kernel} is {told}{lost}" if outcome.word in TRUSTED else f"{kernel} {told}{lost}"
+        return f"{kernel} is undecided, {figures}{lost}"
+    return f"{kernel} is {figures}{lost}" if outcome.word in TRUSTED else f"{kernel} {figures}{lost}"
 
 
-def baseless(found: Sequence[CaseOutcome]) -> str:
+def baseless(outcomes: Sequence[CaseOutcome]) -> str:
     """Return how the boots of a case ended whose base has none that finished: 3 boots of the base panicked."""
-    base = found[0].case.base
+    base = outcomes[0].case.base
     ends = [ended(base, "the base")] if base else []
-    ends += [ended(one.failed, name(one.kernel.name)) for one in found if one.failed]
+    ends += [ended(outcome.failed, name(outcome.kernel.name)) for outcome in outcomes if outcome.failed]
     return "; ".join(
-        ends + [f"{name(one.kernel.name)} was not built" for one in found if one.word == "not-built"]
+        ends
+        + [
+            f"{name(outcome.kernel.name)} was not built"
+            for outcome in outcomes
+            if outcome.word == "not-built"
+        ]
     )
 
 

@@ -13,11 +13,11 @@ HEADLINE = 140
 _STILL = {"unchanged", "inconclusive", "same-kernel"}
 
 
-def headline(facts: Facts, found: Sequence[CaseOutcome]) -> str:
+def headline(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
     """Return the answer to what the kernels do."""
-    if not any(one.points or one.word == "same-kernel" for one in found):
-        return _without_numbers(facts, found)
-    said = _answer(facts, found)
+    if not any(outcome.points or outcome.word == "same-kernel" for outcome in outcomes):
+        return _without_numbers(facts, outcomes)
+    said = _answer(facts, outcomes)
     said = f"So far: {said[0].lower()}{said[1:]}" if facts.is_open else said
     return _cut(said)
 
@@ -32,24 +32,24 @@ def _cut(said: str) -> str:
     return f"{' '.join(words).rstrip(',;:.')}..."
 
 
-def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
+def _without_numbers(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
     """Return the headline where there was nothing to compare."""
     if facts.base.state == "failed":
         return _unjudged(facts, "No answer: the base kernel was not built")
     if not facts.is_open and facts.cases and all(case.base for case in facts.cases):
-        either = " either" if any(one.failed for one in found) else ""
+        either = " either" if any(outcome.failed for outcome in outcomes) else ""
         return _unjudged(facts, f"No answer: the base kernel did not finish a boot{either}")
     if not facts.kernels:
         still = " yet" if facts.is_open and not any(case.control for case in facts.cases) else ""
         return f"One kernel{still and ', not measured yet'}: there is no patch to compare with it."
     for word, said in (("not-built", "not built"), ("not-booted", "built, but did not finish a boot")):
-        failed = [one for one in found if one.word == word]
-        if failed and len(failed) == len(found):
-            who = [name(one.kernel.name) for one in failed]
+        failed = [outcome for outcome in outcomes if outcome.word == word]
+        if failed and len(failed) == len(outcomes):
+            who = [name(outcome.kernel.name) for outcome in failed]
             return f"No answer: {_be(who)} {said}."
     if facts.is_open:
         return "No answer yet: nothing is measured."
-    if any(one.word in {"not-built", "not-booted"} for one in found):
+    if any(outcome.word in {"not-built", "not-booted"} for outcome in outcomes):
         return "No answer: no patched kernel was built and finished a boot."
     if facts.state == "cancelled":
         return "No answer: the experiment was cancelled before anything was measured."
@@ -58,21 +58,21 @@ def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
 
 def _unjudged(facts: Facts, said: str) -> str:
     """Return that there is no base, and of which kernels nothing can be said therefore."""
-    who = listed((name(one.name) for one in facts.kernels if one.state != "pruned"), "kernels")
+    who = listed((name(kernel.name) for kernel in facts.kernels if kernel.state != "pruned"), "kernels")
     whole = f"{said}, so there is nothing to compare with {who}."
     return (
         f"{said}." if not who else whole if len(whole) <= HEADLINE else f"{said}, so no kernel can be judged."
     )
 
 
-def _answer(facts: Facts, found: Sequence[CaseOutcome]) -> str:
+def _answer(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
     by_word: dict[Word, list[CaseOutcome]] = {}
-    for one in found:
-        by_word.setdefault(one.word, []).append(one)
+    for outcome in outcomes:
+        by_word.setdefault(outcome.word, []).append(outcome)
     worse, better = by_word.get("regression", []), by_word.get("improvement", [])
     if by_word.get("mixed") or (worse and better):
-        return f"Mixed: {_mixed(found)}."
-    if only := _together(facts, found):
+        return f"Mixed: {_mixed(outcomes)}."
+    if only := _together(facts, outcomes):
         return only
     if worse:
         return f"Regression: {_called(worse, fine=facts.fine)}."
@@ -84,7 +84,7 @@ def _answer(facts: Facts, found: Sequence[CaseOutcome]) -> str:
         return _undecided(undecided, by_word.get("unchanged", []), facts)
     if equal := by_word.get("unchanged"):
         who = _names(equal)
-        points = [point for one in equal for point in one.points]
+        points = [point for outcome in equal for point in outcome.points]
         return f"No difference: {_be(who, 'is')} equal to the base within {margin(points)}."
     who = _names(by_word.get("same-kernel", []))
     return f"No effect: {listed(who, 'kernels')} {_verb(who, 'has', 'have')} no code that differs from the base's."
@@ -93,12 +93,12 @@ def _answer(facts: Facts, found: Sequence[CaseOutcome]) -> str:
 def _undecided(undecided: Sequence[CaseOutcome], equal: Sequence[CaseOutcome], facts: Facts) -> str:
     who = _names(undecided)
     if equal and not set(who) & set(_names(equal)):
-        points = [point for one in equal for point in one.points]
+        points = [point for outcome in equal for point in outcome.points]
         return (
             f"No answer for {listed(who, 'kernels')}; "
             f"{_be(_names(equal), 'is')} equal to the base within {margin(points)}."
         )
-    needed = [point.boots_needed for one in undecided for point in one.points]
+    needed = [point.boots_needed for outcome in undecided for point in outcome.points]
     noisy = facts.clock == "wall" and any(boots is None or boots > 2 * facts.boots_asked for boots in needed)
     if not noisy:
         return f"No answer yet: {listed(who, 'kernels')} may be better or worse than the base."
@@ -106,42 +106,46 @@ def _undecided(undecided: Sequence[CaseOutcome], equal: Sequence[CaseOutcome], f
     return f"No answer: this machine was too noisy for {many}."
 
 
-def _together(facts: Facts, found: Sequence[CaseOutcome]) -> str:
+def _together(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
     """Return the headline where two switches change something only together; nothing where one is enough."""
-    called = [one for one in found if one.word in DIRECTION]
-    if any(len(one.kernel.switches) < 2 for one in called):
+    called = [outcome for outcome in outcomes if outcome.word in DIRECTION]
+    if any(len(outcome.kernel.switches) < 2 for outcome in called):
         return ""
-    for one in called:
-        alone = {other.kernel.switches for other in found if other.case is one.case and other.word in _STILL}
-        for pair in one.case.together:
-            both = {pair.first, pair.second} <= set(one.kernel.switches)
-            if both and {(pair.first,), (pair.second,)} <= alone and one.decisive:
-                direction = DIRECTION[one.decisive.verdict]
-                told = f"{name(pair.first)} and {name(pair.second)} make {case_name(one.case)} {direction}"
-                return f"Only together: {told}, {name(one.decisive.name)} {shift(one.decisive, fine=facts.fine)}."
+    for outcome in called:
+        alone = {
+            other.kernel.switches for other in outcomes if other.case is outcome.case and other.word in _STILL
+        }
+        for pair in outcome.case.together:
+            both = {pair.first, pair.second} <= set(outcome.kernel.switches)
+            if both and {(pair.first,), (pair.second,)} <= alone and outcome.decisive:
+                direction = DIRECTION[outcome.decisive.verdict]
+                effect = (
+                    f"{name(pair.first)} and {name(pair.second)} make {case_name(outcome.case)} {direction}"
+                )
+                return f"Only together: {effect}, {name(outcome.decisive.name)} {shift(outcome.decisive, fine=facts.fine)}."
     return ""
 
 
 def _called(called: Sequence[CaseOutcome], *, fine: bool) -> str:
     """Return who makes what worse, or better, with the largest change."""
     who = _names(called)
-    where = listed((case_name(one.case) for one in called), "workloads")
-    most = max(called, key=lambda one: one.decisive.size if one.decisive else 0.0).decisive
+    where = listed((case_name(outcome.case) for outcome in called), "workloads")
+    most = max(called, key=lambda outcome: outcome.decisive.size if outcome.decisive else 0.0).decisive
     if most is None:
         return ""
     size = shift(most, fine=fine) if len(called) == 1 else f"by up to {change(most.ratio, fine=fine)}"
     size = f"{name(most.name)} {size}"
-    told = f"{listed(who, 'kernels')} {_verb(who, 'makes', 'make')} {where} {DIRECTION[most.verdict]}"
-    return f"{told}, {size}{at_cpus(most)}"
+    effect = f"{listed(who, 'kernels')} {_verb(who, 'makes', 'make')} {where} {DIRECTION[most.verdict]}"
+    return f"{effect}, {size}{at_cpus(most)}"
 
 
-def _mixed(found: Sequence[CaseOutcome]) -> str:
+def _mixed(outcomes: Sequence[CaseOutcome]) -> str:
     """Return who makes what worse and what better."""
     sides: dict[str, list[tuple[str, str]]] = {"worse": [], "better": []}
-    for one in found:
-        for point in one.points if one.word in TRUSTED else ():
-            if point.called and not in_doubt(one.case, point):
-                sides[DIRECTION[point.verdict]].append((name(one.kernel.name), _place(one, point)))
+    for outcome in outcomes:
+        for point in outcome.points if outcome.word in TRUSTED else ():
+            if point.called and not in_doubt(outcome.case, point):
+                sides[DIRECTION[point.verdict]].append((name(outcome.kernel.name), _place(outcome, point)))
     (worse_who, worse_where), (better_who, better_where) = (_side(sides[word]) for word in sides)
     if worse_who == better_who:
         return f"{worse_who} {worse_where} worse and {better_where.removeprefix('makes ').removeprefix('make ')} better"
@@ -155,19 +159,19 @@ def _side(pairs: Iterable[tuple[str, str]]) -> tuple[str, str]:
     return listed(who, "kernels"), f"{_verb(who, 'makes', 'make')} {where}"
 
 
-def _place(one: CaseOutcome, point: MetricFact) -> str:
+def _place(outcome: CaseOutcome, point: MetricFact) -> str:
     """Return the case, and what of it where its points disagree."""
-    if one.word != "mixed":
-        return case_name(one.case)
-    return f"{case_name(one.case)}{at_cpus(point) or f' in {name(point.name)}'}"
+    if outcome.word != "mixed":
+        return case_name(outcome.case)
+    return f"{case_name(outcome.case)}{at_cpus(point) or f' in {name(point.name)}'}"
 
 
-def _names(found: Sequence[CaseOutcome]) -> list[str]:
-    return list(dict.fromkeys(name(one.kernel.name) for one in found))
+def _names(outcomes: Sequence[CaseOutcome]) -> list[str]:
+    return list(dict.fromkeys(name(outcome.kernel.name) for outcome in outcomes))
 
 
-def _verb(who: Sequence[str], one: str, many: str) -> str:
-    return one if len(set(who)) == 1 else many
+def _verb(who: Sequence[str], singular: str, many: str) -> str:
+    return singular if len(set(who)) == 1 else many
 
 
 def _be(who: Sequence[str], singular: str = "was") -> str:

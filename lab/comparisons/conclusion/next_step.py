@@ -28,16 +28,18 @@ class NextStep:
     minutes: int | None = None
 
 
-def next_step(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep:
+def next_step(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep:
     """Return the step that helps most."""
     if facts.is_open:
         boots = f": {counted(facts.boots_open, 'boot')} to come" if facts.boots_open else ""
         return NextStep("wait", f"Wait for the rest{boots}.")
-    if step := _baseless(facts, found):
+    if step := _baseless(facts, outcomes):
         return step
     if not facts.kernels:
         return NextStep("compare", "Add a patch or a config to compare, or look at its trend.")
-    return _broken(found) or _doubtful(found) or _undecided(facts, found) or _decided(facts, found)
+    return (
+        _broken(outcomes) or _doubtful(outcomes) or _undecided(facts, outcomes) or _decided(facts, outcomes)
+    )
 
 
 def minutes(facts: Facts, needed: int) -> int | None:
@@ -48,12 +50,12 @@ def minutes(facts: Facts, needed: int) -> int | None:
     return max(1, ceil(more * facts.boot_seconds / 60))
 
 
-def _baseless(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep | None:
+def _baseless(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep | None:
     """Return the step where there was no base to compare anything with."""
     dead = [case.base for case in facts.cases if case.base]
-    if facts.base.state != "failed" and (not dead or any(one.points for one in found)):
+    if facts.base.state != "failed" and (not dead or any(outcome.points for outcome in outcomes)):
         return None
-    if facts.base.lab_fault or (dead and all(one.lab_fault for one in dead)):
+    if facts.base.lab_fault or (dead and all(base.lab_fault for base in dead)):
         return NextStep("repeat", "Submit it again: the lab failed, not the kernels.")
     if facts.base.state == "failed":
         return NextStep("fix", "Choose a base and a config that build.")
@@ -62,28 +64,33 @@ def _baseless(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep | None:
     )
 
 
-def _broken(found: Sequence[CaseOutcome]) -> NextStep | None:
-    if any(one.word in TRUSTED for one in found):
+def _broken(outcomes: Sequence[CaseOutcome]) -> NextStep | None:
+    if any(outcome.word in TRUSTED for outcome in outcomes):
         return None
-    failed = [one for one in found if one.word in {"not-built", "not-booted"}]
+    failed = [outcome for outcome in outcomes if outcome.word in {"not-built", "not-booted"}]
     if not failed:
-        measured = [one for one in found if one.word != "not-measured"]
+        measured = [outcome for outcome in outcomes if outcome.word != "not-measured"]
         return None if measured else NextStep("repeat", "Submit it again.")
-    if all(one.kernel.lab_fault or (one.failed is not None and one.failed.lab_fault) for one in failed):
+    if all(
+        outcome.kernel.lab_fault or (outcome.failed is not None and outcome.failed.lab_fault)
+        for outcome in failed
+    ):
         return NextStep("repeat", "Submit it again: the lab failed, not the patch.")
-    who = listed((name(one.kernel.name) for one in failed), "kernels")
+    who = listed((name(outcome.kernel.name) for outcome in failed), "kernels")
     return NextStep("fix", f"Fix {who} and submit again; the log is on the page.")
 
 
-def _doubtful(found: Sequence[CaseOutcome]) -> NextStep | None:
-    if all(one.word != "in-doubt" for one in found) or any(one.word in TRUSTED for one in found):
+def _doubtful(outcomes: Sequence[CaseOutcome]) -> NextStep | None:
+    if all(outcome.word != "in-doubt" for outcome in outcomes) or any(
+        outcome.word in TRUSTED for outcome in outcomes
+    ):
         return None
     return NextStep("target", "Repeat it on a quieter target.")
 
 
-def _undecided(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep | None:
+def _undecided(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep | None:
     """Return the step for kernels that no verdict was found for."""
-    points = [point for one in found if one.word == "inconclusive" for point in one.points]
+    points = [point for outcome in outcomes if outcome.word == "inconclusive" for point in outcome.points]
     points = [point for point in points if point.verdict == "inconclusive"]
     if not points:
         return None
@@ -130,11 +137,11 @@ def _locking(facts: Facts) -> str:
     return f"{changed}, and {held} {verb} {change(1 + locks.share).lstrip('+')} of samples here"
 
 
-def _decided(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep:
+def _decided(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep:
     """Return nothing more to do, unless the clock cannot see what the patches change."""
-    if all(one.word == "same-kernel" for one in found):
+    if all(outcome.word == "same-kernel" for outcome in outcomes):
         return NextStep("fix", "Choose a config that builds the files the patch changes.")
-    still = all(one.word in {"unchanged", "same-kernel"} for one in found)
+    still = all(outcome.word in {"unchanged", "same-kernel"} for outcome in outcomes)
     if still and facts.locks is not None and facts.clock == "instructions":
         said = f"Instructions do not show waiting, and {_locking(facts)}: use the contention clock."
         return NextStep("contention-clock", said)

@@ -51,7 +51,10 @@ def outcomes(facts: Facts) -> tuple[CaseOutcome, ...]:
 
 def control_of(case: CaseFacts, point: MetricFact) -> MetricFact | None:
     """Return the control's point of the same metric."""
-    return next((one for one in case.control if (one.name, one.cpus) == (point.name, point.cpus)), None)
+    return next(
+        (control for control in case.control if (control.name, control.cpus) == (point.name, point.cpus)),
+        None,
+    )
 
 
 def in_doubt(case: CaseFacts, point: MetricFact) -> bool:
@@ -62,7 +65,7 @@ def in_doubt(case: CaseFacts, point: MetricFact) -> bool:
 
 def _outcome(kernel: Kernel, case: CaseFacts) -> CaseOutcome:
     points = case.points.get(kernel.name, ())
-    failed = next((one for one in case.failed if one.kernel == kernel.name), None)
+    failed = next((boots for boots in case.failed if boots.kernel == kernel.name), None)
     if kernel.state == "failed":
         return CaseOutcome(kernel, case, "not-built")
     if not points and case.base is not None:

@@ -36,12 +36,12 @@ def checks(data: ComparisonData) -> list[ReportCheck]:
     """Return all checks: of the experiment's end, of its kernels, then case by case."""
     fine = is_fine(data)
     # The second arm of the base has the base's own kernel.
-    found = [*_ending(data), *(_kernel(one) for one in data["variants"] if one["role"] != "a/a")]
-    roles = {one["name"]: one["role"] for one in data["variants"]}
+    report = [*_ending(data), *(_kernel(variant) for variant in data["variants"] if variant["role"] != "a/a")]
+    roles = {variant["name"]: variant["role"] for variant in data["variants"]}
     for case in data["cases"]:
-        found += _boots(case, roles)
-        found += _cells(case, fine=fine)
-    return found
+        report += _boots(case, roles)
+        report += _cells(case, fine=fine)
+    return report
 
 
 def _ending(data: ComparisonData) -> Iterator[ReportCheck]:
@@ -55,23 +55,25 @@ def _ending(data: ComparisonData) -> Iterator[ReportCheck]:
         yield ReportCheck(KERNELS, "experiment", outcome, f"the experiment is {experiment['state']}")
 
 
-def _kernel(one: VariantData) -> ReportCheck:
-    name = f"{plain(one['name'])}: kernel"
-    if one["state"] == "ready":
-        return ReportCheck(KERNELS, name, "passed", plain(one["note"]), plain(one["release"]))
-    if one["state"] == "failed":
-        outcome: Outcome = "error" if one["blame"] == "lab" else "failed"
-        return ReportCheck(KERNELS, name, outcome, plain(f"not built: {one['problem']}"))
-    return ReportCheck(KERNELS, name, "skipped", plain(one["problem"] or f"the variant is {one['state']}"))
+def _kernel(variant: VariantData) -> ReportCheck:
+    name = f"{plain(variant['name'])}: kernel"
+    if variant["state"] == "ready":
+        return ReportCheck(KERNELS, name, "passed", plain(variant["note"]), plain(variant["release"]))
+    if variant["state"] == "failed":
+        outcome: Outcome = "error" if variant["blame"] == "lab" else "failed"
+        return ReportCheck(KERNELS, name, outcome, plain(f"not built: {variant['problem']}"))
+    return ReportCheck(
+        KERNELS, name, "skipped", plain(variant["problem"] or f"the variant is {variant['state']}")
+    )
 
 
 def _boots(case: CaseData, roles: dict[str, str]) -> Iterator[ReportCheck]:
     for failure in case["failures"]:
         # A base that panics says nothing about the patches.
         ours = failure["blame"] == "lab" or roles.get(failure["variant"]) != "candidate"
-        told = plain(f"{many(failure['boots'])} ended as {failure['outcome']}: {failure['problem']}")
+        message = plain(f"{many(failure['boots'])} ended as {failure['outcome']}: {failure['problem']}")
         name = f"{plain(failure['variant'])}: boots"
-        yield ReportCheck(plain(case["title"]), name, "error" if ours else "failed", told)
+        yield ReportCheck(plain(case["title"]), name, "error" if ours else "failed", message)
 
 
 def _cells(case: CaseData, *, fine: bool) -> Iterator[ReportCheck]:
@@ -82,14 +84,14 @@ def _cells(case: CaseData, *, fine: bool) -> Iterator[ReportCheck]:
 
 
 def _cell(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> ReportCheck:
-    told = told_change(cell, fine=fine)
+    change = told_change(cell, fine=fine)
     name = f"{plain(cell['variant'])}: {plain(metric['name'])}"
     note = own_medians(cell, fine=fine)
-    figures = f"{sides(cell, metric)}, {told}{f' ({note})' if note else ''}, {cell['boots']} boots"
+    figures = f"{sides(cell, metric)}, {change}{f' ({note})' if note else ''}, {cell['boots']} boots"
     outcome: Outcome = shown_verdict(cell["verdict"]).outcome
-    message = f"{cell['verdict']}: {told}"
+    message = f"{cell['verdict']}: {change}"
     if outcome == "skipped":
-        message = f"{cell['verdict']}: {cell['reason'] or told}"
+        message = f"{cell['verdict']}: {cell['reason'] or change}"
     elif outcome == "failed" and not metric["primary"]:
-        outcome, message = "skipped", f"{cell['verdict']} of a secondary metric: {told}"
+        outcome, message = "skipped", f"{cell['verdict']} of a secondary metric: {change}"
     return ReportCheck(plain(case["title"]), name, outcome, plain(message), plain(figures))

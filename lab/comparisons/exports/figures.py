@@ -81,11 +81,11 @@ def sides(cell: CellData, metric: MetricData) -> str:
 def model_and_machine_lines(case: CaseData) -> list[str]:
     """Return a line for each patch that both a model and hardware ran: p: model -36.3% [..], machine -41.0% [..] at 20 CPUs."""
     return [
-        f"{plain(row['variant'])}: model {_shift(row['model'])}, machine {_shift(row['machine'])} at {one['cpus']} CPUs"
-        f" (experiments {one['model']['experiment']} and {one['machine']['experiment']}, {plain(one['machine']['machine'])})"
+        f"{plain(row['variant'])}: model {_shift(row['model'])}, machine {_shift(row['machine'])} at {table['cpus']} CPUs"
+        f" (experiments {table['model']['experiment']} and {table['machine']['experiment']}, {plain(table['machine']['machine'])})"
         # A lab of an older version sends none.
-        for one in case.get("models_and_machines", [])
-        for row in one["rows"]
+        for table in case.get("models_and_machines", [])
+        for row in table["rows"]
     ]
 
 

@@ -44,6 +44,6 @@ def _entry(check: ReportCheck) -> TestCase:
     entry = TestCase(check.name, classname=f"kperflab.{check.group.replace('.', '_')}")
     if check.outcome in _KIND:
         entry.result = _KIND[check.outcome](check.message, "kperflab")
-    if told := "\n".join(filter(None, (check.figures, check.message))):
-        entry.system_out = told
+    if output := "\n".join(filter(None, (check.figures, check.message))):
+        entry.system_out = output
     return entry

@@ -136,7 +136,7 @@ def _tests(
     booted = set(runs.filter(state=RunState.DONE).values_list("variant__name", "case"))
     left_out = set(runs.filter(state=RunState.CANCELLED).values_list("variant__name", "case")) - booted
     for name, variant in variants.items():
-        if any(name == one for one, _ in booted):
+        if any(name == variant_name for variant_name, _ in booted):
             yield _test(_Of(variant, origin, where), "boot", "PASS", f"boot-{experiment.pk}")
     for case in data["cases"]:
         for name, variant in variants.items():
@@ -185,21 +185,21 @@ def _failed(of: _Of, case: CaseData, failure: FailureData, number: int) -> Item:
     if failure["blame"] == "lab":
         status = "MISS" if failure["outcome"] == "lost" else "ERROR"
     path = "boot" if failure["outcome"] in _OF_BOOTING else _path(case)
-    told = f"{many(failure['boots'])} of {of.variant.name} ended as {failure['outcome']}"
+    comment = f"{many(failure['boots'])} of {of.variant.name} ended as {failure['outcome']}"
     return _test(
         of,
         path,
         status,
         f"case-{case['id']}-failed-{number}",
-        comment=plain(told),
+        comment=plain(comment),
         log_excerpt=failure["problem"][:_EXCERPT],
     )
 
 
 def _measured(of: _Of, data: ComparisonData, case: CaseData, metric: MetricData) -> Iterator[Item]:
     name = of.variant.name
-    cell = next((one for one in metric["cells"] if one["variant"] == name), None)
-    spread = next((one for one in metric["spreads"] if one["variant"] == name), None)
+    cell = next((row for row in metric["cells"] if row["variant"] == name), None)
+    spread = next((row for row in metric["spreads"] if row["variant"] == name), None)
     if cell is None and spread is None:
         return
     value = cell["median"] if cell and cell["median"] is not None else spread["median"] if spread else None
@@ -241,5 +241,5 @@ def _without_nul(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if isinstance(value, dict):
-        return {name: _without_nul(one) for name, one in value.items()}
-    return [_without_nul(one) for one in value] if isinstance(value, list) else value
+        return {name: _without_nul(member) for name, member in value.items()}
+    return [_without_nul(member) for member in value] if isinstance(value, list) else value

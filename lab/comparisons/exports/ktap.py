@@ -19,25 +19,25 @@ def write_ktap(data: ComparisonData) -> str:
     for check in checks(data):
         groups.setdefault(check.group, []).append(check)
     lines = ["KTAP version 1", f"1..{len(groups)}", f"# {_diagnostic(data['conclusion']['text'])}"]
-    for number, (title, found) in enumerate(groups.items(), 1):
-        lines += [f"  {line}" for line in _group(found)]
-        lines.append(_parent(number, title, found))
+    for number, (title, group) in enumerate(groups.items(), 1):
+        lines += [f"  {line}" for line in _group(group)]
+        lines.append(_parent(number, title, group))
     if data["permalink"]:
         lines.append(f"# {_diagnostic(data['permalink'])}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _group(found: list[ReportCheck]) -> Iterator[str]:
+def _group(group: list[ReportCheck]) -> Iterator[str]:
     yield "KTAP version 1"
-    yield f"1..{len(found)}"
-    for number, check in enumerate(found, 1):
+    yield f"1..{len(group)}"
+    for number, check in enumerate(group, 1):
         if check.figures:
             yield f"# {_name(check.name)}: {_diagnostic(check.figures)}"
         yield _line(number, check.name, check.outcome, check.message)
 
 
-def _parent(number: int, title: str, found: list[ReportCheck]) -> str:
-    outcomes = {check.outcome for check in found}
+def _parent(number: int, title: str, group: list[ReportCheck]) -> str:
+    outcomes = {check.outcome for check in group}
     if outcomes & {"failed", "error"}:
         return _line(number, title, "failed", "")
     if outcomes == {"skipped"}:

@@ -76,10 +76,10 @@ def _in_table(name: str) -> str:
 
 def _what(data: ComparisonData) -> str:
     base, asked = data["base"], data["experiment"]
-    told = f"{code(asked['name'])} on {code(base['tree'])} {code(base['revision'])} ({code(base['commit'][:12])})"
+    subject = f"{code(asked['name'])} on {code(base['tree'])} {code(base['revision'])} ({code(base['commit'][:12])})"
     # Without the lab's own address there is only a path, which would lead into the reader's forge.
     link = data["permalink"]
-    return f"{told} · [all of it]({link})" if re.fullmatch(r"https?://[^\s()<>]+", link) else told
+    return f"{subject} · [all of it]({link})" if re.fullmatch(r"https?://[^\s()<>]+", link) else subject
 
 
 def _table(rows: list[Row], *, fine: bool) -> list[str]:
@@ -118,19 +118,19 @@ def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> s
 
 
 def _failures(data: ComparisonData) -> Iterator[str]:
-    told = [
-        f"{code(one['name'])} was not built: {code(one['problem'])}"
-        for one in data["variants"]
-        if one["state"] == "failed"
+    failures = [
+        f"{code(variant['name'])} was not built: {code(variant['problem'])}"
+        for variant in data["variants"]
+        if variant["state"] == "failed"
     ]
-    told += [
-        f"{code(one['variant'])}, {code(case['title'])}: {many(one['boots'])} ended as {one['outcome']}: {code(one['problem'])}"
+    failures += [
+        f"{code(failure['variant'])}, {code(case['title'])}: {many(failure['boots'])} ended as {failure['outcome']}: {code(failure['problem'])}"
         for case in data["cases"]
-        for one in case["failures"]
+        for failure in case["failures"]
     ]
-    yield from told[:_MOST_FAILURES]
-    if len(told) > _MOST_FAILURES:
-        yield f"and {len(told) - _MOST_FAILURES} more failures"
+    yield from failures[:_MOST_FAILURES]
+    if len(failures) > _MOST_FAILURES:
+        yield f"and {len(failures) - _MOST_FAILURES} more failures"
 
 
 def _method(data: ComparisonData) -> str:

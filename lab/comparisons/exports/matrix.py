@@ -43,12 +43,12 @@ def _files(experiment: Experiment) -> Iterator[tuple[str, bytes]]:
         folder = _safe(f"{case.workload}-{case.preset}-{case.position + 1}")
         for variant, matrix in _matrices(case.workload, spreads[case.id]).items():
             numbers = {name: values for name, values in matrix.items() if name != SOURCE}
-            for kind, told in (
+            for kind, content in (
                 ("matrix", matrix),
                 ("avg", {name: fmean(values) for name, values in numbers.items()}),
                 ("stddev", {name: _deviation(values) for name, values in numbers.items()}),
             ):
-                text = json.dumps(told, indent=2, allow_nan=False)
+                text = json.dumps(content, indent=2, allow_nan=False)
                 yield f"{folder}/{_safe(variant)}/{kind}.json", f"{text}\n".encode()
 
 

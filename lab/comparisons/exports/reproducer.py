@@ -43,9 +43,9 @@ _LOCAL_TREE = """\
 def write_reproducer(experiment_id: int, *, link: str = "") -> str:
     """The file's text; the same experiment is the same text. Raises UnknownRow."""
     experiment = get_experiment(experiment_id)
-    told = _facts(experiment, link)
+    facts = _facts(experiment, link)
     toolchain = next(
-        (one["toolchain"] for one in told["kernels"] if one.get("toolchain")), "not known any more"
+        (kernel["toolchain"] for kernel in facts["kernels"] if kernel.get("toolchain")), "not known any more"
     )
     head = _HEAD.format(
         number=experiment.pk,
@@ -54,11 +54,11 @@ def write_reproducer(experiment_id: int, *, link: str = "") -> str:
         tree=plain(experiment.tree.name),
         base_name=plain(experiment.base_name),
         tree_id=experiment.base_tree_id,
-        archive=f", from {plain(told['archive'])}" if told["archive"] else "",
+        archive=f", from {plain(facts['archive'])}" if facts["archive"] else "",
         toolchain=plain(toolchain),
         hint=_LOCAL_TREE if experiment.tree.kind == "git" and not public_location(experiment) else "",
     )
-    return head + description_as_toml({**_description(experiment), "reproduces": told})
+    return head + description_as_toml({**_description(experiment), "reproduces": facts})
 
 
 def file_name(experiment_id: int) -> str:
@@ -69,8 +69,8 @@ def file_name(experiment_id: int) -> str:
 def _description(experiment: Experiment) -> dict[str, Any]:
     """Return the description, with the base as a commit and each patch as text."""
     asked = {key: value for key, value in experiment.spec.items() if key != "reproduces"}
-    switches = {one.name: one for one in experiment.switches.all()}
-    patches = [_patch(one, switches[one["name"]]) for one in asked.get("patches") or []]
+    switches = {switch.name: switch for switch in experiment.switches.all()}
+    patches = [_patch(patch, switches[patch["name"]]) for patch in asked.get("patches") or []]
     return asked | {"base": experiment.base_commit, "patches": patches} | _tree(experiment)
 
 

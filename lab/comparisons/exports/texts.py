@@ -29,10 +29,10 @@ def write_csv(data: ComparisonData) -> str:
     for case in data["cases"]:
         for metric in case["metrics"]:
             for cell in metric["cells"]:
-                told = {**case, **metric, **cell, "metric": metric["name"], "notes": "; ".join(cell["notes"])}
+                row = {**case, **metric, **cell, "metric": metric["name"], "notes": "; ".join(cell["notes"])}
                 # Computed here: a lab of an older version does not send it.
-                told["medians_ratio"] = medians_ratio(cell["base_median"], cell["median"])
-                writer.writerow(_csv(told[column]) for column in COLUMNS)
+                row["medians_ratio"] = medians_ratio(cell["base_median"], cell["median"])
+                writer.writerow(_csv(row[column]) for column in COLUMNS)
     return text.getvalue()
 
 

@@ -27,7 +27,7 @@ def method(data: ComparisonData) -> list[str]:
     boots = f"Up to {asked['boots']}" if asked["sequential"] else f"{asked['boots']}"
     clock = CLOCK_WORDS.get(asked["clock"], "wall clock")
     warmup = f" after {asked['warmup']} to warm up" if asked["warmup"] else ""
-    told = (
+    text = (
         f"Method: {boots} boots of each kernel in random order within blocks, {asked['iterations']} "
         f"iteration{'s' if asked['iterations'] != 1 else ''} a boot{warmup}, median; {clock}."
     )
@@ -39,10 +39,10 @@ def method(data: ComparisonData) -> list[str]:
         if cell["method"] and metric["primary"] and cell["role"] == "candidate"
     }
     if methods:
-        told += f" Comparison: {name(min(methods), 120)}. {_sides(data)}"
+        text += f" Comparison: {name(min(methods), 120)}. {_sides(data)}"
     if any(own_medians(cell) for case in data["cases"] for m in case["metrics"] for cell in m["cells"]):
-        told += " Changes are estimated within blocks, medians are over all blocks."
-    lines = fold(told, rest="  ") + _control(data)
+        text += " Changes are estimated within blocks, medians are over all blocks."
+    lines = fold(text, rest="  ") + _control(data)
     if asked["clock"] == "instructions":
         lines += fold(_COUNTED)
     elif data["environment"]["accelerator"] == "tcg":
@@ -52,7 +52,7 @@ def method(data: ComparisonData) -> list[str]:
 
 def _sides(data: ComparisonData) -> str:
     """Return the meaning of a side's ± in the table; empty where boots agree."""
-    spreads = [one for case in data["cases"] for metric in case["metrics"] for one in metric["spreads"]]
+    spreads = [spread for case in data["cases"] for metric in case["metrics"] for spread in metric["spreads"]]
     if all(spread["low"] == spread["high"] for spread in spreads):
         return ""
     sure = min(spread["level"] for spread in spreads)
@@ -73,14 +73,14 @@ def _control(data: ComparisonData) -> list[str]:
     ]
     if not controls:
         return []
-    told = [
+    changes = [
         f"{name(metric['name'], 30)} {name(told_change(cell, fine=fine), 200)}"
         for metric, cell in controls[:_MOST_CONTROLS]
     ]
     called = sum(metric["alarms"]["called"] for metric, _ in controls)
     compared = sum(metric["alarms"]["compared"] for metric, _ in controls)
     flagged = f"wrongly flagged so far: {called:,} of {compared:,}"
-    return fold(f"Control, the base against itself: {'; '.join(told)}, {flagged}.", rest="  ")
+    return fold(f"Control, the base against itself: {'; '.join(changes)}, {flagged}.", rest="  ")
 
 
 def environment(data: ComparisonData) -> list[str]:
@@ -105,9 +105,9 @@ def environment(data: ComparisonData) -> list[str]:
         ("Lab", f"kperflab {where['lab']}, experiment {data['experiment']['id']}"),
     ]
     lines = []
-    for head, told in rows:
-        if told:
-            lines += fold(name(told, 300), f"{head + ':':<10}", " " * 10)
+    for head, text in rows:
+        if text:
+            lines += fold(name(text, 300), f"{head + ':':<10}", " " * 10)
     if re.fullmatch(r"https?://[!-~]+", data["permalink"]):
         # Alone on its line: an address that is folded is none.
         lines.append(data["permalink"])

@@ -42,9 +42,9 @@ def reply_text(data: ComparisonData) -> str:
     return write_reply(data).text
 
 
-def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Reply:
+def write_reply(data: ComparisonData, options: ReplyOptions | None = None) -> Reply:
     """Write the reply. Raises SpecError for a patch there is not, and for a signer who is not a name with an address."""
-    asked = wishes or ReplyOptions()
+    asked = options or ReplyOptions()
     chosen = _chosen(data, asked.patch)
     signer = _signer(asked.signer)
     refused = why_unsigned(data, chosen) if signer else ""
@@ -79,7 +79,7 @@ def why_unsigned(data: ComparisonData, variants: Sequence[VariantData]) -> str:
     if failed:
         return f"no Tested-by: a boot of {name(failed['variant'])} ended as {failed['outcome']}"
     judged = {cell["variant"] for _, metric, cell in _cells(data, names) if metric["primary"]}
-    missing = [one for one in names if one not in judged]
+    missing = [variant_name for variant_name in names if variant_name not in judged]
     return f"no Tested-by: {name(missing[0])} has no verdict" if missing else ""
 
 
@@ -96,10 +96,14 @@ def _signer(asked: str) -> str:
 
 def _chosen(data: ComparisonData, patch: str) -> list[VariantData]:
     """The candidates to speak of: all that are not pruned, or those with one switch."""
-    candidates = [one for one in data["variants"] if one["role"] == "candidate" and one["state"] != "pruned"]
+    candidates = [
+        variant
+        for variant in data["variants"]
+        if variant["role"] == "candidate" and variant["state"] != "pruned"
+    ]
     if not patch:
         return candidates
-    names = [one["name"] for one in data["switches"]]
+    names = [switch["name"] for switch in data["switches"]]
     if patch not in names:
         # Only here, since it brings pydantic along: a reply is written by labctl, which shall start at once.
         from lab.validation_messages import nearest
@@ -113,16 +117,20 @@ def _chosen(data: ComparisonData, patch: str) -> list[VariantData]:
 def _opening(data: ComparisonData, patch: str) -> list[str]:
     asked, base = data["experiment"], data["base"]
     what = (
-        next((one["title"] for one in data["switches"] if one["name"] == patch), "") or patch or asked["name"]
+        next((switch["title"] for switch in data["switches"] if switch["name"] == patch), "")
+        or patch
+        or asked["name"]
     )
-    told = (
+    opening = (
         f'I measured "{name(what, 120)}" on {name(base["tree"])} {name(base["revision"])}, with and without.'
     )
     if not data["switches"]:
-        told = f'I compared {name(base["tree"])} {name(base["revision"])} with itself ("{name(what, 120)}").'
+        opening = (
+            f'I compared {name(base["tree"])} {name(base["revision"])} with itself ("{name(what, 120)}").'
+        )
     elif len(data["switches"]) > 1 and not patch:
-        told = f'I measured "{name(what, 120)}" on {name(base["tree"])} {name(base["revision"])}, each patch on and off.'
-    lines = fold(told, rest="" if harmless(what) else "  ")
+        opening = f'I measured "{name(what, 120)}" on {name(base["tree"])} {name(base["revision"])}, each patch on and off.'
+    lines = fold(opening, rest="" if harmless(what) else "  ")
     if asked["state"] == "failed":
         lines += fold(f"The experiment failed: {name(asked['problem'], 300)}", rest="  ")
     elif asked["state"] == "cancelled":
@@ -141,9 +149,9 @@ def _conclusion(data: ComparisonData, patch: str) -> list[str]:
 
 
 def _tables(data: ComparisonData, chosen: Sequence[VariantData]) -> Iterator[list[str]]:
-    names = [one["name"] for one in chosen[:_MOST_VARIANTS]]
+    names = [variant["name"] for variant in chosen[:_MOST_VARIANTS]]
     if not data["switches"]:
-        names = [one["name"] for one in data["variants"] if one["role"] == "a/a"]
+        names = [variant["name"] for variant in data["variants"] if variant["role"] == "a/a"]
     for case in data["cases"]:
         yield case_lines(data, case, names)
     if len(chosen) > _MOST_VARIANTS:
@@ -158,67 +166,76 @@ def _cells(data: ComparisonData, names: Sequence[str]) -> Iterator[tuple[str, Me
                     yield case["title"], metric, cell
 
 
-def _headed(head: str, told: Sequence[str]) -> list[str]:
+def _headed(head: str, bullets: Sequence[str]) -> list[str]:
     """A headed list, cut where nobody would read on."""
-    if not told:
+    if not bullets:
         return []
     lines = [head]
-    for one in told[:_MOST_LINES]:
-        lines += fold(one, "- ", "  ")
-    if len(told) > _MOST_LINES:
-        lines.append(f"- and {len(told) - _MOST_LINES} more")
+    for bullet in bullets[:_MOST_LINES]:
+        lines += fold(bullet, "- ", "  ")
+    if len(bullets) > _MOST_LINES:
+        lines.append(f"- and {len(bullets) - _MOST_LINES} more")
     return lines
 
 
 def _failures(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
     """Return kernels that did not build, boots that ended badly, and kernels without numbers."""
-    names = [one["name"] for one in chosen]
-    told = [
-        f"{name(one['name'], 60)} was not built, which is the lab's fault"
-        if one["blame"] == "lab"
-        else f"{name(one['name'], 60)} does not build: {name(one['problem'], 200)}"
-        for one in chosen
-        if one["state"] == "failed"
+    names = [variant["name"] for variant in chosen]
+    lines = [
+        f"{name(variant['name'], 60)} was not built, which is the lab's fault"
+        if variant["blame"] == "lab"
+        else f"{name(variant['name'], 60)} does not build: {name(variant['problem'], 200)}"
+        for variant in chosen
+        if variant["state"] == "failed"
     ]
-    failures = [(case, one) for case in data["cases"] for one in case["failures"] if one["variant"] in names]
-    told += [
-        f"{name(one['variant'], 60)}, {name(case['title'])}: {many(one['boots'])} ended as {one['outcome']}: {name(one['problem'], 200)}"
-        for case, one in failures
-        if one["blame"] != "lab"
+    failures = [
+        (case, failure)
+        for case in data["cases"]
+        for failure in case["failures"]
+        if failure["variant"] in names
     ]
-    judged = {cell["variant"] for _, _, cell in _cells(data, names)} | {one["variant"] for _, one in failures}
-    told += [
-        f"{name(one['name'], 60)} has no numbers"
-        for one in chosen
-        if one["name"] not in judged and one["state"] == "ready"
+    lines += [
+        f"{name(failure['variant'], 60)}, {name(case['title'])}: {many(failure['boots'])} ended as {failure['outcome']}: {name(failure['problem'], 200)}"
+        for case, failure in failures
+        if failure["blame"] != "lab"
     ]
-    return told
+    judged = {cell["variant"] for _, _, cell in _cells(data, names)} | {
+        failure["variant"] for _, failure in failures
+    }
+    lines += [
+        f"{name(variant['name'], 60)} has no numbers"
+        for variant in chosen
+        if variant["name"] not in judged and variant["state"] == "ready"
+    ]
+    return lines
 
 
 def _effects(data: ComparisonData) -> list[str]:
     """Return the effect of each switch over all combinations, and interacting pairs."""
-    combined = any(len(one["switches"]) > 1 and one["state"] == "ready" for one in data["variants"])
-    told = [
-        _effect(data, metric, one)
+    combined = any(
+        len(variant["switches"]) > 1 and variant["state"] == "ready" for variant in data["variants"]
+    )
+    lines = [
+        _effect(data, metric, effect)
         for case in data["cases"]
         for metric in case["metrics"]
         if metric["primary"] and combined
-        for one in metric["effects"]
-        if one["ratio"] is not None and (len(one["switches"]) == 1 or _holds(one))
+        for effect in metric["effects"]
+        if effect["ratio"] is not None and (len(effect["switches"]) == 1 or _holds(effect))
     ]
-    return _headed("Over all combinations:", told)
+    return _headed("Over all combinations:", lines)
 
 
-def _holds(one: EffectData) -> bool:
-    low, high = one["low"], one["high"]
+def _holds(effect: EffectData) -> bool:
+    low, high = effect["low"], effect["high"]
     apart = low is not None and high is not None and not low <= 1 <= high
-    return apart and (one["q"] is None or one["q"] <= 0.05)
+    return apart and (effect["q"] is None or effect["q"] <= 0.05)
 
 
-def _effect(data: ComparisonData, metric: MetricData, one: EffectData) -> str:
+def _effect(data: ComparisonData, metric: MetricData, effect: EffectData) -> str:
     fine = is_fine(data)
-    what = " x ".join(name(switch, 60) for switch in one["switches"])
-    shift = name(told_change(one, fine=fine), 200)
-    doubt = "" if _holds(one) else " (may be none)"
-    beyond = " beyond each alone" if len(one["switches"]) > 1 else ""
+    what = " x ".join(name(switch, 60) for switch in effect["switches"])
+    shift = name(told_change(effect, fine=fine), 200)
+    doubt = "" if _holds(effect) else " (may be none)"
+    beyond = " beyond each alone" if len(effect["switches"]) > 1 else ""
     return f"{what}: {name(metric['name'], 30)} {shift}{beyond}{doubt}"

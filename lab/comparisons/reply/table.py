@@ -53,8 +53,8 @@ def case_lines(data: ComparisonData, case: CaseData, variants: Sequence[str]) ->
 
 def value(metric: MetricData, variant: str) -> str:
     """A side's median with half the width of its interval: 21,876 ±2.5%; without, where boots agree exactly."""
-    spread = next((one for one in metric["spreads"] if one["variant"] == variant), None)
-    cell = next((one for one in metric["cells"] if one["variant"] == variant), None)
+    spread = next((row for row in metric["spreads"] if row["variant"] == variant), None)
+    cell = next((row for row in metric["cells"] if row["variant"] == variant), None)
     middle = spread["median"] if spread else cell["median"] if cell else metric["base_median"]
     if spread is None or not spread["median"] or spread["low"] == spread["high"]:
         return number(middle)
@@ -71,16 +71,16 @@ def _by_cpus(
         return None
     if None in names or len({match[1] for match in names if match}) > 1:
         return None
-    rows = [["CPUs", name(data["base"]["name"]), *(name(one) for one in variants)]]
+    rows = [["CPUs", name(data["base"]["name"]), *(name(variant) for variant in variants)]]
     for match, metric in zip(names, metrics, strict=True):
-        cells = [_cell(metric, one) for one in variants]
-        told = [
+        cells = [_cell(metric, variant) for variant in variants]
+        changes = [
             f"{change(cell['ratio'])} {interval(cell)} {_MARKS.get(kind_of(cell['verdict']), ' ')}"
             if cell
             else "none  "
             for cell in cells
         ]
-        rows.append([match[2] if match else "", number(metric["base_median"]), *told])
+        rows.append([match[2] if match else "", number(metric["base_median"]), *changes])
     lines = table(rows)
     first, direction = metrics[0], DIRECTIONS.get(metrics[0]["better"], "")
     title = f"{name(names[0][1] if names[0] else '', 30)} [{name(first['unit'], 12)}], {direction}"
@@ -92,14 +92,17 @@ def _side_by_side(
     data: ComparisonData, metrics: Sequence[MetricData], variants: Sequence[str]
 ) -> list[str] | None:
     base = data["base"]["name"]
-    rows = [["", name(base), *(name(one) for one in variants)]]
+    rows = [["", name(base), *(name(variant) for variant in variants)]]
     for metric in metrics:
-        cells = [_cell(metric, one) for one in variants]
+        cells = [_cell(metric, variant) for variant in variants]
         rows += [
             [
                 _safe(metric["name"]) + _title(metric),
                 value(metric, base),
-                *(value(metric, one) if cell else "" for one, cell in zip(variants, cells, strict=True)),
+                *(
+                    value(metric, variant) if cell else ""
+                    for variant, cell in zip(variants, cells, strict=True)
+                ),
             ],
             ["  change", "", *(change(cell["ratio"], fine=is_fine(data)) if cell else "" for cell in cells)],
             [f"  {_span(data)}", "", *(interval(cell, fine=is_fine(data)) if cell else "" for cell in cells)],
@@ -118,16 +121,18 @@ def _block(data: ComparisonData, metric: MetricData, variants: Sequence[str]) ->
     lines = fold(f"{_title(metric)}{direction}", _safe(metric["name"]), "  ")
     base = data["base"]["name"]
     lines += fold(f"{name(base, 40)}: {value(metric, base)}", "  ", "    ")
-    for one in variants:
-        cell = _cell(metric, one)
-        lines += fold(f"{name(one, 68)}", "  ", "    ")
+    for variant in variants:
+        cell = _cell(metric, variant)
+        lines += fold(f"{name(variant, 68)}", "  ", "    ")
         if cell is None:
             lines.append("    not measured")
             continue
-        told = f"{value(metric, one)}  {change(cell['ratio'], fine=is_fine(data))}"
+        figures = f"{value(metric, variant)}  {change(cell['ratio'], fine=is_fine(data))}"
         if note := _note(data, metric, cell):
-            told += f" ({note})"
-        lines += fold(f"{told} {interval(cell, fine=is_fine(data))} {_verdict(data, cell)}", "    ", "      ")
+            figures += f" ({note})"
+        lines += fold(
+            f"{figures} {interval(cell, fine=is_fine(data))} {_verdict(data, cell)}", "    ", "      "
+        )
     return lines
 
 
@@ -158,7 +163,7 @@ def _safe(words: str) -> str:
 
 
 def _cell(metric: MetricData, variant: str) -> CellData | None:
-    return next((one for one in metric["cells"] if one["variant"] == variant), None)
+    return next((cell for cell in metric["cells"] if cell["variant"] == variant), None)
 
 
 def _span(data: ComparisonData) -> str:

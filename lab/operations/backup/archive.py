@@ -166,19 +166,19 @@ def _translated(file: Path) -> Iterator[None]:
 
 def _plain_names(file: Path, archive: zipfile.ZipFile) -> set[str]:
     """The members beside the manifest: known forms of names, plain files, each once."""
-    found: set[str] = set()
+    names: set[str] = set()
     for member in archive.infolist():
         kind = stat.S_IFMT(member.external_attr >> 16)
         if kind not in (0, stat.S_IFREG) or member.is_dir() or member.flag_bits & 1:
             raise BackupRefused(f"{file}: {member.filename[:200]!r} is not a regular file")
-        if member.filename in found:
+        if member.filename in names:
             raise BackupRefused(f"{file}: {member.filename[:200]!r} appears twice")
         if member.filename != MANIFEST and not _NAME.fullmatch(member.filename):
             raise BackupRefused(f"{file}: {member.filename[:200]!r} is not a name of a file in a backup")
-        found.add(member.filename)
-    if MANIFEST not in found:
+        names.add(member.filename)
+    if MANIFEST not in names:
         raise BackupRefused(f"{file} is not a backup of a lab: it has no {MANIFEST}")
-    return found - {MANIFEST}
+    return names - {MANIFEST}
 
 
 def _manifest(file: Path, archive: zipfile.ZipFile) -> Manifest:

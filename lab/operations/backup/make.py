@@ -64,7 +64,7 @@ def back_up(file: Path, *, files: Files = "none", say: Say) -> Made:
             settings=_settings(),
             tables=tables,
         )
-    return Made(file.stat().st_size, sum(one.rows for one in manifest.tables.values()), number)
+    return Made(file.stat().st_size, sum(table.rows for table in manifest.tables.values()), number)
 
 
 class _Counting:
@@ -82,8 +82,8 @@ class _Counting:
 
 def _settings() -> dict[str, str]:
     """Return the lab's settings without secrets, for setting it up again."""
-    found = sorted(all_variables("KPERFLAB_").items())
-    return {name: escaped(value)[:1000] for name, value in found if name not in _NOT_TOLD}
+    variables = sorted(all_variables("KPERFLAB_").items())
+    return {name: escaped(value)[:1000] for name, value in variables if name not in _NOT_TOLD}
 
 
 def _add_files(archive: Writer, files: Files, say: Say) -> int:

@@ -159,8 +159,8 @@ def _beside_schema(done: list[bool]) -> Iterator[None]:
     plain: dict[str, Any] = dict(connection.settings_dict["OPTIONS"])
     _say_sql(f"DROP SCHEMA IF EXISTS {_SCHEMA} CASCADE", f"CREATE SCHEMA {_SCHEMA}")
     connection.close()
-    given = f"{plain.get('options', '')} -c search_path={_SCHEMA}".strip()
-    connection.settings_dict["OPTIONS"] = plain | {"options": given}
+    options = f"{plain.get('options', '')} -c search_path={_SCHEMA}".strip()
+    connection.settings_dict["OPTIONS"] = plain | {"options": options}
     try:
         yield
     finally:

@@ -68,14 +68,14 @@ def _columns() -> dict[str, list[str]]:
             if table.type in ("t", "p")
         )
         return {
-            name: [one.name for one in connection.introspection.get_table_description(cursor, name)]
+            name: [column.name for column in connection.introspection.get_table_description(cursor, name)]
             for name in names
             if name != MADE_BY_MIGRATIONS
         }
 
 
 def _copied(table: str) -> Iterator[bytes]:
-    (columns,) = [found for name, found in _columns().items() if name == table]
+    (columns,) = [column_names for name, column_names in _columns().items() if name == table]
     with (
         connection.cursor() as cursor,
         cursor.copy(f"COPY {_quoted(table)} ({_listed(columns)}) TO STDOUT") as copy,

@@ -49,13 +49,13 @@ def call_text(tree: UnitedTree, own: Flags, symbol: str, *, least: float = LEAST
             head = f"-  {_percent(command.samples, samples)}   {_percent(alone, samples)}"
             lines = _lines(command, samples, least)
             trees.append((command.samples, [f"{head}  {command.name}  {_place(symbol)} {symbol}", *lines]))
-    trees.sort(key=lambda one: -one[0])
+    trees.sort(key=lambda pair: -pair[0])
     return "".join(f"{line}\n" for _, lines in trees for line in lines)
 
 
 def _chains(tree: UnitedTree, own: Flags, symbol: str) -> dict[int, tuple[_Branch, int]]:
     """The ways to the symbol by command, each with the samples in the symbol itself."""
-    found: dict[int, tuple[_Branch, int]] = {}
+    by_command: dict[int, tuple[_Branch, int]] = {}
     inner = np.array([name == symbol for name in tree.names], dtype=bool)[tree.name]
     for node in outermost_of(tree, [symbol]).tolist():
         total = int(tree.total[node, own].sum())
@@ -67,10 +67,10 @@ def _chains(tree: UnitedTree, own: Flags, symbol: str) -> dict[int, tuple[_Branc
         command = path.pop() if len(path) > 1 else node
         below = slice(node, int(tree.end[node]))
         alone = int(tree.own[below][inner[below]][:, own].sum())
-        top, before = found.get(command, (_Branch(_shown(tree, command)), 0))
-        found[command] = (top, before + alone)
+        top, before = by_command.get(command, (_Branch(_shown(tree, command)), 0))
+        by_command[command] = (top, before + alone)
         _grow(tree, top, list(reversed(path)), total)
-    return found
+    return by_command
 
 
 def _grow(tree: UnitedTree, top: _Branch, path: Sequence[int], total: int) -> None:
@@ -102,7 +102,7 @@ def _lines(command: _Branch, samples: int, least: float) -> list[str]:
             mark = "-" if number == len(chain) and below else " "
             lines.append(f"{' ' * (indent + STEP)}{mark} {frame.name}")
         deeper = indent + (2 * STEP if len(chain) > 1 else STEP)
-        waiting += [(one, deeper, False) for one in below]
+        waiting += [(child, deeper, False) for child in below]
     return lines
 
 
@@ -119,8 +119,8 @@ def _straight(branch: _Branch) -> Iterator[_Branch]:
 
 def _ordered(branch: _Branch, floor: float) -> list[_Branch]:
     """Branches to print, in the order of a stack: the largest is taken first."""
-    kept = [one for one in branch.below.values() if one.samples >= floor]
-    return sorted(kept, key=lambda one: one.samples)
+    kept = [child for child in branch.below.values() if child.samples >= floor]
+    return sorted(kept, key=lambda child: child.samples)
 
 
 def _place(symbol: str) -> str:

@@ -46,10 +46,10 @@ def changed(base: Integers, candidate: Integers) -> Flags:
     return np.asarray((gap > 0) & (gap > noise_of(base) * spread), dtype=bool)
 
 
-def _apart(one: Integers, other: Integers) -> tuple[Integers, Integers]:
+def _apart(side: Integers, other: Integers) -> tuple[Integers, Integers]:
     """Return by row what lies between two sides' boots, and the more that either side's lie apart: int64[rows] each."""
-    gap = np.maximum(other.min(axis=1) - one.max(axis=1), one.min(axis=1) - other.max(axis=1))
-    return np.maximum(gap, 0), np.maximum(np.ptp(one, axis=1), np.ptp(other, axis=1))
+    gap = np.maximum(other.min(axis=1) - side.max(axis=1), side.min(axis=1) - other.max(axis=1))
+    return np.maximum(gap, 0), np.maximum(np.ptp(side, axis=1), np.ptp(other, axis=1))
 
 
 def compare_counts(counts: Integers, whole: Integers, sides: Sides, *, scale: Scale = "samples") -> Shifts:

@@ -41,21 +41,23 @@ def counter_shifts(values: Floats, layout: BlockLayout, *, level: float = 0.95) 
 
     values: float64[counters, boots]; NaN where a boot could not tell a counter, which is then compared without it.
     """
-    found = {name: np.full(len(values), np.nan) for name in ("ratio", "low", "high", "p")}
+    columns = {name: np.full(len(values), np.nan) for name in ("ratio", "low", "high", "p")}
     known = np.isfinite(values)
     masks, which = np.unique(known, axis=0, return_inverse=True)
     for place, mask in enumerate(masks):
         rows = np.flatnonzero(which.ravel() == place)
         part = layout.only(mask)
         if _comparable(part):
-            for name, told in _of_one_layout(values[np.ix_(rows, mask)], part, level).items():
-                found[name][rows] = told
-    p = found["p"]
+            for name, estimated in _of_one_layout(values[np.ix_(rows, mask)], part, level).items():
+                columns[name][rows] = estimated
+    p = columns["p"]
     q = p.copy()
-    told = np.isfinite(p)
-    if told.any():
-        q[told] = np.minimum(CAUTION * scipy.stats.false_discovery_control(p[told], method="bh"), 1.0)
-    return CounterShifts(found["ratio"], found["low"], found["high"], p, q)
+    estimated = np.isfinite(p)
+    if estimated.any():
+        q[estimated] = np.minimum(
+            CAUTION * scipy.stats.false_discovery_control(p[estimated], method="bh"), 1.0
+        )
+    return CounterShifts(columns["ratio"], columns["low"], columns["high"], p, q)
 
 
 def _comparable(layout: BlockLayout) -> bool:

@@ -108,8 +108,10 @@ def ordered(names: Sequence[str], parent: Integers, weights: Sequence[Integers])
     raw = [cut_name(name) for name in names]
     known = sorted(set(raw))
     ranks = {name: rank for rank, name in enumerate(known)}
-    name = np.array([ranks[one] for one in raw], np.int32)
-    whole = FrameTree(tuple(one.decode() for one in known), parent.astype(np.int32), name, weights[0])
+    name = np.array([ranks[raw_name] for raw_name in raw], np.int32)
+    whole = FrameTree(
+        tuple(raw_name.decode() for raw_name in known), parent.astype(np.int32), name, weights[0]
+    )
     levels, (place,) = by_levels([whole], [np.arange(len(known))], len(known))
     order, above, _ = in_preorder(levels)
     return tuple(
@@ -133,14 +135,14 @@ def _source_names(
     ranks = {name: rank for rank, name in enumerate(names)}
     copies: dict[int, set[str]] = {}
     for tree, own in zip(trees, sources, strict=True):
-        for given, name in zip(tree.names, own, strict=True):
-            if given != name:
-                copies.setdefault(ranks[name], set()).add(given)
+        for original, name in zip(tree.names, own, strict=True):
+            if original != name:
+                copies.setdefault(ranks[name], set()).add(original)
     known = {name for tree in trees for name in tree.names}
     for rank, given_names in copies.items():
         given_names |= {names[rank]} & known
     numbers = [np.array([ranks[name] for name in own], np.int64) for own in sources]
-    return tuple(names), {rank: tuple(sorted(given)) for rank, given in copies.items()}, numbers
+    return tuple(names), {rank: tuple(sorted(originals)) for rank, originals in copies.items()}, numbers
 
 
 def by_levels(
@@ -156,7 +158,7 @@ def by_levels(
     starts = np.searchsorted(depth[order], np.arange(int(depth.max()) + 2)).tolist()
     place = np.zeros(len(parent), np.int64)
     # Roots are one whatever they are called.
-    parents, found, bounds = [np.array([-1])], [name[order[:1]]], [(0, 1)]
+    parents, level_names, bounds = [np.array([-1])], [name[order[:1]]], [(0, 1)]
     for begin, end in pairwise(starts[1:]):
         here = order[begin:end]
         # A node of the union is its parent and its name, as one number.
@@ -164,9 +166,9 @@ def by_levels(
         first = bounds[-1][1]
         place[here] = first + which
         parents.append(keys // names)
-        found.append(keys % names)
+        level_names.append(keys % names)
         bounds.append((first, first + len(keys)))
-    levels = Levels(np.concatenate(parents), np.concatenate(found), bounds)
+    levels = Levels(np.concatenate(parents), np.concatenate(level_names), bounds)
     return levels, np.split(place, offsets[1:-1])
 
 

@@ -49,9 +49,9 @@ def compare_frames(
     """
     heads, member = _chains(tree)
     judge = _JUDGES[unit]
-    found = judge(tree.total[heads], tree.samples if whole is None else whole, sides, scale=scale)
+    shifts = judge(tree.total[heads], tree.samples if whole is None else whole, sides, scale=scale)
     return Shifts(
-        *(values[member] for values in (found.base, found.candidate, found.log_ratio, found.p, found.q))
+        *(values[member] for values in (shifts.base, shifts.candidate, shifts.log_ratio, shifts.p, shifts.q))
     )
 
 

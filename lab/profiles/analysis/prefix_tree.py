@@ -35,8 +35,8 @@ def parents(depth: Integers) -> NDArray[np.int32]:
     count = len(depth)
     keys = depth * count + np.arange(count)
     ordered = np.sort(keys)
-    found = np.searchsorted(ordered, keys - count, side="right") - 1
-    return np.where(found >= 0, ordered[found] % count, -1).astype(np.int32)
+    places = np.searchsorted(ordered, keys - count, side="right") - 1
+    return np.where(places >= 0, ordered[places] % count, -1).astype(np.int32)
 
 
 def _sorted_stacks(

@@ -80,8 +80,8 @@ def dispersion(counts: Integers, samples: Integers, group: Integers, scale: Scal
     """Return how much more the frames vary between boots than by sampling. Needs a group of two boots or more."""
     values, weights = stabilised(counts, samples, scale)
     squares = np.zeros(len(counts))
-    for one in np.unique(group):
-        own = group == one
+    for kernel in np.unique(group):
+        own = group == kernel
         mean = values[:, own] @ weights[own] / weights[own].sum()
         squares += 4 * ((values[:, own] - mean[:, None]) ** 2) @ weights[own]
     freedom = int(group.size - np.unique(group).size)
@@ -126,8 +126,8 @@ def _tested(counts: Integers, samples: Integers, own: Flags) -> Flags:
 def _p_values(counts: Integers, samples: Integers, sides: Sides, scale: Scale) -> Floats:
     values, weights = stabilised(counts, samples, scale)
     means, inverse = [], 0.0
-    for one in (sides.base, sides.candidate):
-        own = sides.group == one
+    for side in (sides.base, sides.candidate):
+        own = sides.group == side
         means.append(values[:, own] @ weights[own] / weights[own].sum())
         inverse += 1 / weights[own].sum()
     spread = dispersion(counts, samples, sides.group, scale)
@@ -165,8 +165,8 @@ def intervals(counts: Integers, samples: Integers, group: Integers, which: int) 
     factor, known = np.ones(len(counts)), np.full(len(counts), np.inf)
     large = counts.sum(axis=1) >= max(LEAST_SAMPLES, LEAST_SHARE * samples.sum())
     if large.any():
-        found = dispersion(counts[large], samples, group, "shares")
-        factor[large], known[large] = found.factor, found.freedom
+        spread = dispersion(counts[large], samples, group, "shares")
+        factor[large], known[large] = spread.factor, spread.freedom
     values, weights = stabilised(counts[:, own], samples[own], "shares")
     middle = values @ weights / weights.sum()
     half = scipy.stats.t.ppf(0.975, known) * np.sqrt(factor / (4 * weights.sum()))

@@ -32,11 +32,11 @@ def kernel_functions(tree: FrameTree, *, exact: bool) -> set[str]:
 
 def by_source_name(lines: Mapping[str, str]) -> dict[str, str]:
     """Return lines by the names of the source; what the compiler moved out of a function is not where it begins."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name in sorted(lines, key=lambda name: (name != normalise(name), name)):
         if ".cold" not in name:
-            found.setdefault(normalise(name), lines[name])
-    return found
+            by_name.setdefault(normalise(name), lines[name])
+    return by_name
 
 
 def pack_lines(lines: Mapping[str, str]) -> bytes | None:
@@ -46,9 +46,9 @@ def pack_lines(lines: Mapping[str, str]) -> bytes | None:
 
 def merged_lines(stored: Iterable[bytes | memoryview | None]) -> dict[str, str]:
     """Return the lines of several stored forms; where they differ, those of the first."""
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for blob in stored:
         if blob is not None:
             body = zlib.decompressobj().decompress(bytes(blob), MOST_BYTES)
-            found = json.loads(body) | found
-    return found
+            lines = json.loads(body) | lines
+    return lines

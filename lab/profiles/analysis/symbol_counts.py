@@ -109,11 +109,11 @@ def _names_above(tree: UnitedTree, nodes: Integers) -> Integers:
 
 def _by_name(tree: UnitedTree, names: Integers, samples: Integers, nameless: str) -> Counts:
     """Rows added up by name, the largest first; -1 stands for `nameless`."""
-    found, which = np.unique(names, return_inverse=True)
-    added = _added(which, samples, len(found))
+    distinct, which = np.unique(names, return_inverse=True)
+    added = _added(which, samples, len(distinct))
     order = np.argsort(-added.sum(axis=1), kind="stable")
     kept = [place for place in order.tolist() if added[place].any()]
-    labels = tuple(nameless if found[place] < 0 else tree.names[found[place]] for place in kept)
+    labels = tuple(nameless if distinct[place] < 0 else tree.names[distinct[place]] for place in kept)
     return Counts(labels, added[kept])
 
 

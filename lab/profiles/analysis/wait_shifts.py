@@ -94,8 +94,8 @@ def _tested(times: Integers, whole: Integers, own: Flags, scale: Scale) -> Flags
 def _between(values: Floats, group: Integers, freedom: int) -> Floats:
     """Variance between boots of one kernel, over all kernels: float64[frames]."""
     squares = np.zeros(len(values))
-    for one in np.unique(group):
-        own = values[:, group == one]
+    for kernel in np.unique(group):
+        own = values[:, group == kernel]
         squares += ((own - own.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     return squares / freedom
 

@@ -28,14 +28,14 @@ def profile_data(
     symbols: split by caller, what the workload watches if empty. kind: cpu if empty, or what there is in its place. Raises UnknownRow.
     """
     kind = kind_named(kind) if kind else ""
-    found = []
+    cases = []
     for case in get_experiment(experiment_id).cases.all():
         page = profile_page(experiment_id, case.pk, asked=tuple(symbols), rows=rows, kind=kind)
         if page.columns:
-            found.append(
+            cases.append(
                 {"profile": as_data(page), "counters": as_data(counter_page(experiment_id, case.pk))}
             )
-    return found
+    return cases
 
 
 def profiled_case(experiment_id: int, number: int, kind: str) -> int:
@@ -100,8 +100,8 @@ def profile_file(
         raise UnknownRow(f'form: there is no format "{form[:40]}" here; there are {", ".join(forms)}')
     body: str | bytes
     if base:
-        found = difference(experiment_id, case_id, base=base, variant=variant, kind=kind, seen=seen)
-        body = DIFFERENCE_FORMS[form].write(found)
+        compared = difference(experiment_id, case_id, base=base, variant=variant, kind=kind, seen=seen)
+        body = DIFFERENCE_FORMS[form].write(compared)
     else:
         drawn = variant_tree(experiment_id, case_id, variant=variant, kind=kind, seen=seen)
         try:

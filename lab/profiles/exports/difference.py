@@ -32,11 +32,11 @@ from lab.profiles.exports.stacks import write_two_counts
 from lab.profiles.exports.svg import Paint, write_svg
 
 
-def write_json(found: Difference) -> str:
+def write_json(difference: Difference) -> str:
     """The text described above; only nodes that one of the sides holds."""
-    tree = found.tree
+    tree = difference.tree
     every = tree.own + tree.resting
-    sides = [every[:, own].sum(axis=1) for own in (found.base_boots, found.boots)]
+    sides = [every[:, own].sum(axis=1) for own in (difference.base_boots, difference.boots)]
     keep = _held(tree, sides[0] + sides[1])
     place = np.cumsum(keep) - 1
     used, name = np.unique(tree.name[keep], return_inverse=True)
@@ -44,25 +44,28 @@ def write_json(found: Difference) -> str:
         "base": sides[0][keep].tolist(),
         "candidate": sides[1][keep].tolist(),
         "sides": [
-            _side(found, own, one.name)
-            for own, one in ((found.base_boots, found.base), (found.boots, found.variant))
+            _side(difference, own, variant.name)
+            for own, variant in (
+                (difference.base_boots, difference.base),
+                (difference.boots, difference.variant),
+            )
         ],
-        "kind": found.kind,
-        "unit": found.unit,
-        "doubt": found.shifts.doubt,
+        "kind": difference.kind,
+        "unit": difference.unit,
+        "doubt": difference.shifts.doubt,
         "certain": CERTAIN,
         "names": [tree.names[number] for number in used.tolist()],
         "raw": {at: tree.raw[number] for at, number in enumerate(used.tolist()) if number in tree.raw},
         "parent": np.where(tree.parent[keep] < 0, -1, place[tree.parent[keep]]).tolist(),
         "name": name.tolist(),
-        **_shifts(found.shifts.shares, keep, ""),
-        **_shifts(found.shifts.samples, keep, "_samples"),
+        **_shifts(difference.shifts.shares, keep, ""),
+        **_shifts(difference.shifts.samples, keep, "_samples"),
     }
     return json.dumps(whole, separators=(",", ":"), allow_nan=False)
 
 
-def _side(found: Difference, own: Flags, name: str) -> dict[str, Any]:
-    return {"name": name, "boots": int(own.sum()), "samples": int(found.whole[own].sum())}
+def _side(difference: Difference, own: Flags, name: str) -> dict[str, Any]:
+    return {"name": name, "boots": int(own.sum()), "samples": int(difference.whole[own].sum())}
 
 
 def _held(tree: UnitedTree, samples: np.ndarray[Any, np.dtype[np.int64]]) -> Flags:
@@ -87,15 +90,15 @@ def _rounded(values: Floats, digits: int) -> list[float | None]:
     return rounded
 
 
-def write_folded_pair(found: Difference) -> str:
+def write_folded_pair(difference: Difference) -> str:
     """Lines `stack base candidate`, samples of busy CPUs or nanoseconds waited. Raises ExportTooLarge."""
-    return write_two_counts(*found.sides)
+    return write_two_counts(*difference.sides)
 
 
-def write_diff_svg(found: Difference) -> str:
+def write_diff_svg(difference: Difference) -> str:
     """Frames as wide as the mean of both shares; red is more, blue is less, grey may be chance. Of waits, time a boot."""
-    tree, shares = found.tree, found.shifts.shares
-    judged = shares if found.unit == "samples" else found.shifts.samples
+    tree, shares = difference.tree, difference.shifts.shares
+    judged = shares if difference.unit == "samples" else difference.shifts.samples
     plain = FrameTree(
         tree.names, tree.parent.astype(np.int32), tree.name.astype(np.int32), tree.own.sum(axis=1)
     )
@@ -110,19 +113,19 @@ def write_diff_svg(found: Difference) -> str:
     for base, candidate, ratio, q in rows:
         colours.append(_colour(ratio, q))
         certainty = "not compared" if q != q else f"q {q:.3g}"
-        words.append(f"{_level(base, found)} → {_level(candidate, found)}, {certainty}")
-    caption = f"{found.title}: red more, blue less, grey not significant. {found.shifts.doubt}"
-    return write_svg(plain, caption, Paint(colours, words), _widths(found))
+        words.append(f"{_level(base, difference)} → {_level(candidate, difference)}, {certainty}")
+    caption = f"{difference.title}: red more, blue less, grey not significant. {difference.shifts.doubt}"
+    return write_svg(plain, caption, Paint(colours, words), _widths(difference))
 
 
-def _widths(found: Difference) -> Floats:
+def _widths(difference: Difference) -> Floats:
     """float64[nodes]: the mean of both sides; of time a boot where weights are nanoseconds."""
-    shifts = found.shifts.shares if found.unit == "samples" else found.shifts.samples
+    shifts = difference.shifts.shares if difference.unit == "samples" else difference.shifts.samples
     return np.asarray((shifts.base + shifts.candidate) / 2, dtype=float)
 
 
-def _level(value: float, found: Difference) -> str:
-    return f"{100 * value:.2f} %" if found.unit == "samples" else amount_name(value, found.unit)
+def _level(value: float, difference: Difference) -> str:
+    return f"{100 * value:.2f} %" if difference.unit == "samples" else amount_name(value, difference.unit)
 
 
 def _colour(ratio: float, q: float) -> str:

@@ -71,8 +71,8 @@ def check_size(tree: FrameTree, times: Integers, *, frame: int = 1) -> None:
     widths = np.array([len(name.encode()) for name in tree.names], np.int64) + frame
     # A node's name is written once for each stack through it: the stacks in its subtree.
     running = np.concatenate(([0], np.cumsum(times)))
-    told = (running[tree.end] - running[:-1]) * widths[tree.name]
-    size = float(told.sum(dtype=np.float64))
+    sizes = (running[tree.end] - running[:-1]) * widths[tree.name]
+    size = float(sizes.sum(dtype=np.float64))
     if size > MOST_BYTES:
         raise ExportTooLarge(
             f"this profile would be {size / 2**20:,.0f} MiB of text, the limit is {MOST_BYTES >> 20}; "

@@ -59,12 +59,12 @@ def write_svg(
         y = height - MARGIN - ROW * (int(depth[node]) + 1)
         name = tree.names[int(tree.name[node])]
         colour = paint.colours[node] if paint else _warm(name)
-        told = (
+        words = (
             paint.words[node]
             if paint
             else f"{amount(weights[node], unit)}, {100 * weights[node] / whole:.2f} %"
         )
-        parts.append(_frame(name, told, colour, (x, y, width)))
+        parts.append(_frame(name, words, colour, (x, y, width)))
     parts.append("</svg>\n")
     return "\n".join(parts)
 
@@ -80,14 +80,14 @@ def _lefts(tree: FrameTree, weights: NDArray[np.float64]) -> list[float]:
     return left
 
 
-def _frame(name: str, told: str, colour: str, place: tuple[float, float, float]) -> str:
+def _frame(name: str, words: str, colour: str, place: tuple[float, float, float]) -> str:
     x, y, width = place
     letters = int((width - 4) / LETTER)
     label = ""
     if letters >= 3:
         shown = name if len(name) <= letters else name[: letters - 1] + "…"
         label = f'<text x="{x + 2:.1f}" y="{y + 12:.1f}">{_text(shown)}</text>'
-    title = f"<title>{_text(name)}: {_text(told)}</title>"
+    title = f"<title>{_text(name)}: {_text(words)}</title>"
     return f'<g>{title}<rect x="{x:.1f}" y="{y:.1f}" width="{max(width - 0.2, 0.1):.1f}" height="{ROW - 1}" fill="{colour}"/>{label}</g>'
 
 

@@ -25,17 +25,17 @@ MOST_DETAIL = 20_000
 
 def problem_of(error: LabError) -> dict[str, Any]:
     """Return an error as JSON; one of a kind that no submitter sees is reported as the lab's."""
-    told = {
+    problem = {
         "message": storable_text(str(error), 2000),
         "detail": storable_text(error.detail, MOST_DETAIL),
     }
     if isinstance(error, FieldRefused):
-        return told | {"kind": "FieldRefused", "path": list(error.path)}
+        return problem | {"kind": "FieldRefused", "path": list(error.path)}
     if isinstance(error, SubmissionRejected):
         others = [problem_of(other) for other in error.others]
-        return told | {"kind": "SubmissionRejected", "place": error.place, "others": others}
+        return problem | {"kind": "SubmissionRejected", "place": error.place, "others": others}
     kind = next((name for name, kind in _KINDS.items() if isinstance(error, kind)), "LabUnable")
-    return told | {"kind": kind}
+    return problem | {"kind": kind}
 
 
 def error_of(problem: Mapping[str, Any]) -> LabError:
@@ -45,6 +45,8 @@ def error_of(problem: Mapping[str, Any]) -> LabError:
         first, *within = problem["path"]
         return FieldRefused(first, message, tuple(within))
     if problem["kind"] == "SubmissionRejected":
-        others = [SubmissionRejected(one["message"], "", one["place"]) for one in problem.get("others", ())]
+        others = [
+            SubmissionRejected(other["message"], "", other["place"]) for other in problem.get("others", ())
+        ]
         return SubmissionRejected(message, detail, problem["place"], others)
     return _KINDS[problem["kind"]](message, detail)

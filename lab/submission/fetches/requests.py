@@ -140,5 +140,5 @@ def _check_room(by: User) -> None:
 
 
 def _digest(asked: FetchRequest, request: Any) -> str:
-    told = [asked.kind, request, asked.origin.pk if asked.origin else None]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    parts = [asked.kind, request, asked.origin.pk if asked.origin else None]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

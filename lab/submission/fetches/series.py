@@ -50,12 +50,12 @@ def fetch_series(
     wanted: WantedSeries, by: User, home: Path | None, on_stage: OnStage
 ) -> tuple[Received, ...]:
     """Fetch the series that are wanted. Raises FieldRefused, LabUnable."""
-    found = []
+    series = []
     if wanted.branch is not None:
         on_stage(
             "branch_git" if wanted.branch.location else "branch", f"fetching branch {wanted.branch.name}"
         )
-        found.append(
+        series.append(
             receive_branch(
                 asked=wanted.branch,
                 by=by,
@@ -65,17 +65,17 @@ def fetch_series(
         )
     if wanted.message:
         on_stage("lore", f"fetching message {wanted.message}")
-        found.append(receive_message(message=wanted.message, home=home))
-    return tuple(found)
+        series.append(receive_message(message=wanted.message, home=home))
+    return tuple(series)
 
 
 def with_series(wanted: WantedSeries, series: Sequence[Received]) -> dict[str, Any]:
     """Return the description with the series as further switches. Raises FieldRefused of the field "each"."""
     description = dict(wanted.description)
-    given = description.get("patches") or []
-    patches: list[Any] = list(given) if isinstance(given, list) else []
-    for one in series:
-        patches.append({"name": free_name(one.name, _names(patches)), "text": one.text})
+    own_patches = description.get("patches") or []
+    patches: list[Any] = list(own_patches) if isinstance(own_patches, list) else []
+    for received in series:
+        patches.append({"name": free_name(received.name, _names(patches)), "text": received.text})
     if not wanted.each:
         return description | {"patches": patches} if series else description
     parts = [part for patch in patches for part in _divided(patch, patches)]
@@ -98,7 +98,7 @@ def _divided(patch: Any, patches: Sequence[Any]) -> list[Any]:
     if not isinstance(text, str) or tied or count_patches(text) < 2:
         return [patch]
     name = str(patch.get("name", ""))
-    others = _names([one for one in patches if one is not patch])
+    others = _names([other for other in patches if other is not patch])
     try:
         parts = each_patch(Received(name, text, f"switch {name}"), others=others)
     except FieldRefused as exc:

@@ -53,7 +53,7 @@ def _carry_out(row: Fetch, home: Path | None) -> None:
 
     series = fetch_series(wanted, row.user, home, on_stage)
     if series:
-        keep_received(row.pk, row.token, [asdict(one) for one in series])
+        keep_received(row.pk, row.token, [asdict(received) for received in series])
     description = with_series(wanted, series)
     with every_fault(description, lambda whole: check_parts(whole, home)):
         spec = spec_from_mapping(description)

@@ -106,15 +106,15 @@ def take_pieces(boot_id: int, stream: str, first: int) -> list[bytes]:
     That there were such pieces is: one that is sent again is still known.
     """
     rows = NetbootPiece.objects.filter(netboot=boot_id, stream=stream, number__gte=first)
-    found: list[bytes] = []
+    pieces: list[bytes] = []
     taken: list[int] = []
     for piece in rows.order_by("number")[:MOST_PIECES]:
-        if piece.number != first + len(found):
+        if piece.number != first + len(pieces):
             break
-        found.append(bytes(piece.data))
+        pieces.append(bytes(piece.data))
         taken.append(piece.pk)
     NetbootPiece.objects.filter(pk__in=taken).update(data=b"")
-    return found
+    return pieces
 
 
 def close_netboot(boot_id: int) -> None:

@@ -104,9 +104,9 @@ def file_of(token: str, part: Part, address: str = "") -> BootFile:
         raise NetbootClosed(_CLOSED)
     if part == "kernel":
         return kernel_file(boot.artifact_key)
-    found = initrd_file(boot.initrd)
+    initrd = initrd_file(boot.initrd)
     Netboot.objects.filter(pk=boot.pk, loaded_at=None).update(loaded_at=timezone.now())
-    return found
+    return initrd
 
 
 def keep_piece(token: str, stream: str, number: int, data: bytes, address: str = "") -> bool:

@@ -24,11 +24,11 @@ def open_client(*, is_local: bool, server: str, say: Say, hasty: bool = False) -
     """
     if is_local and server:
         raise SettingsWrong(f"--local and --server {server} exclude each other: give one of them")
-    found = read_preferences()
-    if is_local or (found.local and not server):
+    preferences = read_preferences()
+    if is_local or (preferences.local and not server):
         yield local_client()
         return
-    with remote_client(found, server, say, hasty=hasty) as client:
+    with remote_client(preferences, server, say, hasty=hasty) as client:
         yield client
 
 
@@ -41,15 +41,15 @@ def local_client() -> Client:
 
 @contextmanager
 def remote_client(
-    found: Preferences, server: str, say: Say, *, hasty: bool = False, token: str | None = None
+    preferences: Preferences, server: str, say: Say, *, hasty: bool = False, token: str | None = None
 ) -> Iterator[Client]:
     """The lab at an address, with `token` or else the one for it. Raises SettingsWrong."""
     from workers.ctl.clients.client import Client
     from workers.ctl.clients.http import Server
 
-    url = address(found, server)
+    url = address(preferences, server)
     client = Client(
-        Server(url, token=token_for(found, url) if token is None else token, say=say, hasty=hasty)
+        Server(url, token=token_for(preferences, url) if token is None else token, say=say, hasty=hasty)
     )
     try:
         yield client
@@ -57,9 +57,9 @@ def remote_client(
         client.close()
 
 
-def address(found: Preferences, server: str) -> str:
+def address(preferences: Preferences, server: str) -> str:
     """The server's URL. Raises SettingsWrong."""
-    url = (server or found.server).rstrip("/")
+    url = (server or preferences.server).rstrip("/")
     if not url:
         raise SettingsWrong(
             f"no server is named: --server URL, LABCTL_SERVER, or server in {config_file()}; "
@@ -68,8 +68,8 @@ def address(found: Preferences, server: str) -> str:
     return url
 
 
-def token_for(found: Preferences, url: str) -> str:
+def token_for(preferences: Preferences, url: str) -> str:
     """The token for a server: LABCTL_TOKEN, else what `labctl login` kept for this very address."""
     from workers.ctl.tokenfile import read_token
 
-    return found.token or read_token(found.token_file, url)
+    return preferences.token or read_token(preferences.token_file, url)

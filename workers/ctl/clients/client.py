@@ -49,7 +49,7 @@ class Client:
         self, path: str, params: Mapping[str, str | int] = MappingProxyType({}), limit: int | None = None
     ) -> list[Json]:
         """Return the rows of a list of the REST API, of all its pages, or the first `limit`."""
-        found: list[Json] = []
+        all_rows: list[Json] = []
         size = PAGE if limit is None else min(PAGE, max(1, limit))
         asked: Mapping[str, str | int] = {**params, "page": 1, "page_size": size}
         while True:
@@ -58,11 +58,11 @@ class Client:
             rows = answer if isinstance(answer, list) else answer.get("results")
             if not isinstance(rows, list):
                 raise ServerStrange(f"{self.where} returned no list for GET {path}")
-            found += rows
+            all_rows += rows
             if isinstance(answer, list) or not answer.get("next") or not rows:
-                return found[:limit]
-            if limit is not None and len(found) >= limit:
-                return found[:limit]
+                return all_rows[:limit]
+            if limit is not None and len(all_rows) >= limit:
+                return all_rows[:limit]
             # The server says where it goes on: by page, and behind a row's number in long lists.
             asked = dict(parse_qsl(urlsplit(str(answer["next"])).query))
 
@@ -97,8 +97,8 @@ class Client:
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
         """The newest experiments first, filtered by state, tree, verdict, search and so on."""
-        given = {key: value for key, value in filters.items() if value}
-        return self.rows("experiments/", {"ordering": "-id", **given}, limit)
+        params = {key: value for key, value in filters.items() if value}
+        return self.rows("experiments/", {"ordering": "-id", **params}, limit)
 
     def experiment(self, experiment_id: int) -> Json:
         """One experiment: progress, parts (its variants), verdicts' counts, exit_code (None while it is open)."""
@@ -116,17 +116,17 @@ class Client:
         """The comparison as lab/comparisons/shape.py has it; link: this lab's address, where it does not know its own."""
         return self.document(f"experiments/{experiment_id}/comparison/")
 
-    def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
+    def export(self, experiment_id: int, form: str, fields: Mapping[str, str]) -> bytes:
         """The report in a form of lab/comparisons/exports/formats.py; wishes: of its fields."""
-        params = {key: value for key, value in wishes.items() if key != "link"}
+        params = {key: value for key, value in fields.items() if key != "link"}
         path = f"experiments/{experiment_id}/export/{quote(form, safe='')}/"
         return self._server.ask(Asking("GET", path, params=params)).content
 
     def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
         """Profiles and counters of each profiled case, as lab/profiles/exports/data.py has them."""
         params = {"symbols": ",".join(symbols), "kind": kind}
-        found = self.document(f"experiments/{experiment_id}/profile/", params)
-        return list(found["cases"])
+        document = self.document(f"experiments/{experiment_id}/profile/", params)
+        return list(document["cases"])
 
     def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
         """Return the callers of symbols as text trees, as in perf report."""
@@ -134,10 +134,10 @@ class Client:
         asking = Asking("GET", f"experiments/{experiment_id}/profile/callers/", params=params)
         return self._server.ask(asking).content.decode(errors="replace")
 
-    def profile_file(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
+    def profile_file(self, experiment_id: int, form: str, params: Mapping[str, str]) -> bytes:
         """Profiles in a form of other tools; wishes: case, variant, base, kind."""
         path = f"experiments/{experiment_id}/profile/{quote(form, safe='')}/"
-        return self._server.ask(Asking("GET", path, params=wishes)).content
+        return self._server.ask(Asking("GET", path, params=params)).content
 
     def cancel(self, experiment_id: int) -> None:
         """Cancel what is open of an experiment."""

@@ -35,13 +35,13 @@ class ServerFetch:
         Raises Refused with the server's words, ServerAway where the lab is at fault.
         """
         path = self._path(row)
-        told, pause = "", _FIRST_S
+        last_line, pause = "", _FIRST_S
         try:
             while row.get("state") in _OPEN:
                 line = _line(row)
-                if line != told:
+                if line != last_line:
                     self._say(line)
-                    told = line
+                    last_line = line
                 self._sleep(pause)
                 pause = min(_MOST_S, pause * 1.3)
                 row = self._read(path)

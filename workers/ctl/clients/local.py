@@ -51,8 +51,8 @@ class LocalClient(Client):
         """See Client."""
         with every_fault(description):
             spec = spec_from_mapping(description)
-            found: Json = as_data(preview_experiment(spec=spec, on_progress=say))
-        return found
+            preview: Json = as_data(preview_experiment(spec=spec, on_progress=say))
+        return preview
 
     def experiment(self, experiment_id: int) -> Json:
         """See Client; no server has a page of it."""
@@ -62,9 +62,9 @@ class LocalClient(Client):
         """See Client."""
         return dict(comparison_data(experiment_id, link=link))
 
-    def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
+    def export(self, experiment_id: int, form: str, fields: Mapping[str, str]) -> bytes:
         """See Client."""
-        body = REPORT_FORMS[form].write(experiment_id, **wishes)
+        body = REPORT_FORMS[form].write(experiment_id, **fields)
         return body.encode() if isinstance(body, str) else body
 
     def cancel(self, experiment_id: int) -> None:

@@ -35,27 +35,27 @@ def parse(
 
 
 def _counts(text: str) -> list[dict[str, Any]]:
-    found = [
+    counts = [
         {"null": histogram.filter.endswith("== 0"), "count": count, "stack": read_stack(keys)}
         for histogram in parse_hist(text)
         for keys, count in histogram.rows
     ]
-    return sorted(found, key=lambda item: (not item["null"], item["count"]))
+    return sorted(counts, key=lambda item: (not item["null"], item["count"]))
 
 
 def _judge(counts: list[dict[str, Any]], cache: str, stats: int) -> tuple[bool, str]:
     null = sum(item["count"] for item in counts if item["null"])
-    found = sum(item["count"] for item in counts if not item["null"])
+    hits = sum(item["count"] for item in counts if not item["null"])
     # Each inode that is read in is sought twice: before and after it is allocated.
     read_in = null / 2 / stats
     match cache:
         case "cold":
-            holds = read_in >= 1 and found <= _TOLERATED * null
+            holds = read_in >= 1 and hits <= _TOLERATED * null
         case "warm":
-            holds = null + found <= _TOLERATED * stats
+            holds = null + hits <= _TOLERATED * stats
         case _:
-            holds = read_in >= 0.1 and found <= _TOLERATED * null
-    said = f"{null:,} calls of find_inode_fast returned NULL, {found:,} did not: "
+            holds = read_in >= 0.1 and hits <= _TOLERATED * null
+    said = f"{null:,} calls of find_inode_fast returned NULL, {hits:,} did not: "
     said += f"{null // 2:,} inodes read in for {stats:,} files, cache {cache} {'✓' if holds else '✗'}"
     return holds, said
 
