@@ -86,6 +86,9 @@ postgres:
 test-postgres: setup-dev  ## the fast tests of the tables and pages on a PostgreSQL of their own
 	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest -m 'not ($(ALONE))' lab web
 
+# Real kernels are compiled as users' are; other tests do without the compiler front (lab/tests/state_root.py).
+kernel guests campaign: export KPERFLAB_FRONT := 1
+
 # Boots of a busy host do not count, so this one has the machine for itself.
 KERNEL := workers/tests/test_real_kernel.py
 

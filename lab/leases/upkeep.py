@@ -57,7 +57,7 @@ def begin_chore(name: str, every_s: float) -> bool:
 
 
 def end_chore(name: str, findings: Mapping[str, Any]) -> None:
-    """It is done; found: what there is to tell, as JSON."""
+    """It is done; findings: what it reports, as JSON."""
     if connection.vendor == "postgresql":
         run_prepared(_END, {"name": name, "found": json.dumps(dict(findings))})
         return

@@ -29,7 +29,7 @@ elif "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["KPERFLAB_DATABASE"] = start_cluster()
 
 os.environ.setdefault("KPERFLAB_HOME", f"/var/tmp/kperflab-tests-{os.getuid()}")
-# Each new state root would compile the front first; its own tests ask for it.
+# Each new state root would compile the front first. Its own tests ask for it, and make sets it for tests of real kernels.
 os.environ.setdefault("KPERFLAB_FRONT", "0")
 
 

@@ -108,7 +108,7 @@ def built_base(*fragments: Fragment) -> Artifact:
     plain = ConfigRequest(CONFIG_BASE, tuple(_base_fragments()))
     config = ConfigRequest(CONFIG_BASE, (*plain.fragments, *fragments))
     request = BuildRequest(tree, base, base, config, detect_toolchain(), base_config=plain)
-    return Builder(django_settings.HOME).build(request)
+    return Builder(django_settings.HOME, front=django_settings.FRONT).build(request)
 
 
 @pytest.fixture(scope="session")

@@ -117,7 +117,7 @@ class Client:
         return self.document(f"experiments/{experiment_id}/comparison/")
 
     def export(self, experiment_id: int, form: str, fields: Mapping[str, str]) -> bytes:
-        """The report in a form of lab/comparisons/exports/formats.py; wishes: of its fields."""
+        """The report in a form of lab/comparisons/exports/formats.py; fields: its parameters."""
         params = {key: value for key, value in fields.items() if key != "link"}
         path = f"experiments/{experiment_id}/export/{quote(form, safe='')}/"
         return self._server.ask(Asking("GET", path, params=params)).content
@@ -135,7 +135,7 @@ class Client:
         return self._server.ask(asking).content.decode(errors="replace")
 
     def profile_file(self, experiment_id: int, form: str, params: Mapping[str, str]) -> bytes:
-        """Profiles in a form of other tools; wishes: case, variant, base, kind."""
+        """Profiles in a form of other tools; params: case, variant, base, kind."""
         path = f"experiments/{experiment_id}/profile/{quote(form, safe='')}/"
         return self._server.ask(Asking("GET", path, params=params)).content
 
