@@ -261,7 +261,7 @@ def test_another_design_than_the_default_is_kept_when_a_series_is_taken_apart(
         ({"branch_git": "/etc", "branch": "work"}, "branch_git", "only operators may name a folder"),
         ({"branch_git": "http://127.0.0.1/x", "branch": "work"}, "branch_git", "closed network"),
         ({"branch_git": "ftp://x/y", "branch": "work"}, "branch_git", "begins with"),
-        ({"lore": "kernfs"}, "lore", "no message-id"),
+        ({"lore": "kernfs"}, "lore", "not a message-id"),
         ({"git": "/etc", "tree": ""}, "git", "only operators may name a folder"),
         (
             {"patch-0-name": "x", "patch-0-text": LONG, "each": "patch"},
@@ -294,4 +294,4 @@ def test_what_was_received_is_kept_when_something_else_is_wrong(
     assert "fs: part 1" in text
     assert "as switch “a”" in text
     assert "whole number" in error_beside(answer, "boots")
-    assert "no message-id" in error_beside(answer, "lore")
+    assert "not a message-id" in error_beside(answer, "lore")

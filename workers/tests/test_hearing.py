@@ -188,7 +188,7 @@ def test_a_message_that_could_not_be_acknowledged_does_not_keep_the_next_one_awa
         assert process.stdout
         for line in process.stdout:
             output += line
-            if "hears nothing" in output or output.count("took one") == 3:
+            if "receives nothing" in output or output.count("took one") == 3:
                 break
     assert output.count("took one") == 3, output
     assert "Couldn't ack" in output

@@ -51,5 +51,5 @@ def test_a_histogram_that_was_cut_off_is_refused() -> None:
     whole = hist("stat-walk-verified", "/tmp/returns.hist")
     with pytest.raises(OutputUnreadable, match="incomplete"):
         parse_hist(whole.replace("hitcount:       4000", "hitcount:        400", 1))
-    with pytest.raises(OutputUnreadable, match="no histogram"):
+    with pytest.raises(OutputUnreadable, match="not a histogram"):
         parse_hist("cat: can't open")

@@ -118,5 +118,5 @@ def test_a_message_id_is_found_in_what_people_paste(text: str) -> None:
     ],
 )
 def test_what_is_no_message_id_never_reaches_b4(text: str) -> None:
-    with pytest.raises(PatchRejected, match="no message-id"):
+    with pytest.raises(PatchRejected, match="not a message-id"):
         message_id(text)

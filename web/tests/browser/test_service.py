@@ -250,7 +250,7 @@ BOMB = gzip.compress(bytes(17 << 20))
         ({"Repository": "http://127.0.0.1/x", "Branch": "work"}, "branch_git", "closed network"),
         ({"Branch": "no such branch"}, "branch", "cannot name a branch"),
         ({"Branch": "wrok"}, "branch", "has no branch"),
-        ({"Message-id": "kernfs"}, "lore", "no message-id"),
+        ({"Message-id": "kernfs"}, "lore", "not a message-id"),
         ({"Boots": "many"}, "boots", "not a whole number"),
     ],
 )
