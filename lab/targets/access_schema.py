@@ -24,10 +24,7 @@ from pydantic import (
 )
 
 from kernels.configs.request import fragment_names
-from lab.errors import FieldRefused, one_row
-from lab.models import Run, Target
-from lab.models.states import RunState
-from lab.targets.drivers import MACHINES
+from lab.errors import FieldRefused
 from lab.validation_messages import fault_line, nearest
 from workloads.guest.tuning import HugePages, Tuning
 
@@ -311,14 +308,3 @@ def _check_cpus(text: str) -> None:
         match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
         if not match or int(match[2] or match[1]) > MOST_CPU or int(match[2] or match[1]) < int(match[1]):
             raise ValueError(f'"{text}" is not a list of CPUs; write 1-3,5')
-
-
-def access_of(name: str) -> Access:
-    """Return the access to a machine. Raises UnknownRow, FieldRefused."""
-    target = one_row(Target.objects.filter(name=name, driver__in=MACHINES), f'machine "{name}"')
-    return read_access(target.access)
-
-
-def is_booting(name: str) -> bool:
-    """Return whether a run is on a target now."""
-    return Run.objects.filter(target__name=name, state=RunState.RUNNING).exists()

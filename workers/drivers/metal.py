@@ -19,7 +19,8 @@ from django.db import connections
 from kernels.architecture import BUILT
 from kernels.artifacts.store import sha256_of
 from lab.errors import LabError
-from lab.targets.access_schema import Access, access_of, is_booting, read_access
+from lab.targets.access_schema import Access, read_access
+from lab.targets.machine_access import access_of, is_booting
 from lab.targets.netboot.address import netboot_url
 from lab.targets.netboot.boots import (
     Opening,

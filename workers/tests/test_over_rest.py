@@ -296,7 +296,7 @@ def test_a_token_that_has_ended_says_how_to_get_another(
     Token.objects.update(expiry="2020-01-01T00:00:00Z")
     assert call(monkeypatch, "list") == labctl.EXIT_USAGE
     message = " ".join(capsys.readouterr().err.split())
-    assert "has ended" in message
+    assert "has expired" in message
     assert "labctl login" in message
 
 

@@ -275,7 +275,7 @@ def test_each_kernel_of_a_reproducer_is_compared_with_its_forerunner(describe: D
     assert remarks["base"].startswith("reproduced bit for bit: ")
     assert (
         remarks["one"]
-        == "not the reproduced kernel: other toolchain (gcc 13; ld 2.40, there gcc 12; ld 2.40)"
+        == "not the reproduced kernel: different toolchain (gcc 13; ld 2.40, originally gcc 12; ld 2.40)"
     )
 
 

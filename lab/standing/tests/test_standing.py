@@ -126,7 +126,7 @@ def test_of_several_new_revisions_the_newest_is_measured_and_the_others_are_told
     between, also, tip = commit("a"), commit("b"), commit("c")
     outcome = looked()
     assert queued_by(outcome.experiment).base_commit == tip
-    assert outcome.problem == f"2 revisions before {tip[:12]} passed over"
+    assert outcome.problem == f"2 revisions before {tip[:12]} skipped"
     assert {between, also, tip} <= set(Revision.objects.values_list("commit", flat=True))
     finish()
     # It stays said until there is something else to say.
@@ -201,7 +201,7 @@ def test_a_patch_that_does_not_apply_any_more_is_told_and_the_next_revision_is_t
     ("change", "said"),
     [
         ({"branch": "mian"}, 'no branch "mian". Did you mean "main"'),
-        ({"tree__location": "/nowhere/at/all"}, "no git repository"),
+        ({"tree__location": "/nowhere/at/all"}, "not a git repository"),
     ],
 )
 def test_a_tree_out_of_reach_is_told_and_nothing_is_lost(

@@ -31,7 +31,7 @@ public:
 				throw Refused("the machine has a line without \"=\"");
 			double value = strtod(line.c_str() + equals + 1, &end);
 			if (*end || end == line.c_str() + equals + 1 || !values_.emplace(line.substr(0, equals), value).second)
-				throw Refused("the machine has a line that is no number, or twice the same name");
+				throw Refused("the machine has a line that is not a number, or twice the same name");
 		}
 	}
 
@@ -55,7 +55,7 @@ public:
 		double value = take(name, least, most);
 
 		if (value != std::floor(value))
-			throw Refused("the machine's " + name + " is no whole number");
+			throw Refused("the machine's " + name + " is not a whole number");
 		return static_cast<uint32_t>(value);
 	}
 
