@@ -5,6 +5,7 @@ A command's module is imported when the command is called: `--help`, completion 
 need neither Django nor libvirt.
 """
 
+from functools import partial
 from typing import Any
 
 from workers.ctl.lazy_commands import LateGroup, late_group
@@ -109,9 +110,7 @@ cli = late_group(
 )
 
 
-def main() -> None:
-    """Run the command line; an expected error is one line, its detail below."""
-    run_program(cli, "labctl")
+main = partial(run_program, cli, "labctl")
 
 
 if __name__ == "__main__":
