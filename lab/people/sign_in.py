@@ -52,7 +52,7 @@ def _same_site(source: str | None, asked: IPv4Address | IPv6Address) -> bool:
 
 
 def issue_secret() -> str:
-    """Return the secret of a link, for the user "local", who is an operator and made with the first link."""
+    """Return the secret of a sign-in link for the user "local", an operator; the first link creates that user."""
     user, made = User.objects.get_or_create(username=LOCAL, defaults={"role": User.Role.OPERATOR})
     if made:
         user.set_unusable_password()

@@ -124,7 +124,7 @@ def _why_not(request: Request, action: Action) -> str:
 
 
 class PersonLimit(UserRateThrottle):
-    """Requests of somebody who is signed in."""
+    """Limit the requests of a signed-in user."""
 
     scope = "person"
 

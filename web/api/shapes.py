@@ -141,12 +141,12 @@ Shape = type[serializers.Serializer[Any]]
 
 @lru_cache(maxsize=256)
 def columns(shape: Shape) -> tuple[tuple[str, str, bool], ...]:
-    """Of each field with a column: its name, its column, whether a number that is none may hide in it."""
+    """Return for each field with a column: its name, its column, and whether it may hold NaN or infinity."""
     names = []
     for name, field in shape().fields.items():
         source = str(field.source or name)
         if source != "*":
-            # Neither database takes such a number inside JSON.
+            # Neither database accepts NaN or infinity inside JSON, so only columns of floats may hold them.
             risky = isinstance(field, serializers.FloatField)
             names.append((name, source.replace(".", "__"), risky))
     return tuple(names)
@@ -166,7 +166,7 @@ def read_rows(queryset: QuerySet[Any], shape: Shape, keys: Sequence[Any] | None 
         rows = [dict(zip(names, values, strict=True)) for values in records]
     else:
         by_key = {values[-1]: dict(zip(names, values[:-1], strict=True)) for values in records}
-        # A row may have gone between the two questions.
+        # A row may have been deleted between the two statements.
         rows = [by_key[key] for key in keys if key in by_key]
     return _made_finite(rows, risky)
 

@@ -225,8 +225,8 @@ def _tree(options: SubmitOptions, defaults: Mapping[str, Any], client: Client) -
         return {"git": str(top)}
     names = ", ".join(str(row["name"]) for row in client.names("trees"))
     raise SpecError(
-        f"name the tree that the patches apply to: --tree NAME ({names or 'none is registered yet'}), "
-        f"or tree under [defaults] in {PROJECT_FILE} or {config_file()}"
+        f"no tree given: use --tree NAME ({names or 'no tree is registered yet'}), "
+        f"or set tree under [defaults] in {PROJECT_FILE} or {config_file()}"
     )
 
 

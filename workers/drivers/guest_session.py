@@ -27,7 +27,7 @@ STACKS_S = 5.0
 """How long an interrupted guest may take to print its stacks; once it has, it resets and nobody waits further."""
 
 OWN_BEAT_S = 5.0
-"""Where the guest holds its records, the session generates the heartbeats, so that a waiting worker can renew its claim."""
+"""Seconds between the heartbeats that the session itself makes while a guest keeps back its records; a worker renews its claim at each."""
 
 
 Ending = Literal["itself", "outside", "unclear"]

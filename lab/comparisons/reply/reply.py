@@ -43,7 +43,7 @@ def reply_text(data: ComparisonData) -> str:
 
 
 def write_reply(data: ComparisonData, options: ReplyOptions | None = None) -> Reply:
-    """Write the reply. Raises SpecError for a patch there is not, and for a signer who is not a name with an address."""
+    """Write the reply. Raises SpecError if the patch does not exist, or the signer is not a name with a mail address."""
     asked = options or ReplyOptions()
     chosen = _chosen(data, asked.patch)
     signer = _signer(asked.signer)
