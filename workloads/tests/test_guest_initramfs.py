@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from workloads.errors import GuestNotMade
 from workloads.guest import initramfs
-from workloads.guest.initramfs import Initramfs, build_initramfs, kexec_archive
+from workloads.guest.initramfs import KEXEC, PROFILER, TOOLS, Initramfs, build_initramfs, kexec_archive
 from workloads.guest.plan import Plan, Step
 
 pytestmark = pytest.mark.process
+BOOTSTRAP = Path(__file__).parents[2] / "bootstrap"
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +91,10 @@ def test_a_program_that_changes_is_packed_anew(root: Path, tmp_path: Path) -> No
 def test_a_file_that_was_removed_is_written_again(made: Initramfs, root: Path) -> None:
     made.lean.unlink()
     assert build_initramfs(root, {}).lean.exists()
+
+
+def test_a_host_that_drives_machines_alone_is_told_every_package_that_it_takes() -> None:
+    listed = subprocess.run(
+        [BOOTSTRAP, "list", "initramfs"], check=True, capture_output=True, text=True, timeout=30
+    )
+    assert {*TOOLS.values(), *PROFILER.values(), *KEXEC.values()} <= set(listed.stdout.split())
