@@ -8,7 +8,7 @@ validity gates is kept and, within a budget, taken once more at the end of the q
 
 from collections.abc import Sequence
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from lab.experiments.expand import block_order
@@ -115,16 +115,27 @@ def take_elsewhere(run: Run, target: Target | None) -> None:
 
 
 def _retake(run: Run, target: Target | None) -> None:
-    Run.objects.create(
-        experiment_id=run.experiment_id,
-        variant_id=run.variant_id,
-        case_id=run.case_id,
-        target=target,
-        purpose=run.purpose,
-        block=run.block,
-        retake=run.retake + 1,
-        position=_next_position(run.experiment_id),
-    )
+    while True:
+        position = _next_position(run.experiment_id)
+        try:
+            with transaction.atomic():
+                Run.objects.create(
+                    experiment_id=run.experiment_id,
+                    variant_id=run.variant_id,
+                    case_id=run.case_id,
+                    target=target,
+                    purpose=run.purpose,
+                    block=run.block,
+                    retake=run.retake + 1,
+                    position=position,
+                )
+        except IntegrityError:
+            # Another target of the group may have taken this position meanwhile. A lock on the experiment would be waited for while
+            # rows of boots are held, which those that change a whole experiment take in the other order.
+            if not Run.objects.filter(experiment=run.experiment_id, position=position).exists():
+                raise
+        else:
+            return
 
 
 def _next_position(experiment_id: int) -> int:

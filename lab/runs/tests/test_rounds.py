@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
+from django.db import IntegrityError
 
 from lab.models import Comparison, Experiment, Run
 from lab.models.states import Purpose
+from lab.runs import rounds
 from lab.runs.rounds import blocks_done, take_again
 from lab.runs.settle import settle
 from lab.statistics.sequential import LOOKS
@@ -129,3 +131,31 @@ def test_profiled_boots_outside_a_gate_are_flagged_and_not_taken_again() -> None
     run.refresh_from_db()
     assert run.invalid
     assert Run.objects.count() == 1
+
+
+def test_two_targets_that_repeat_boots_at_the_same_time_get_a_position_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, other = one_run(), None
+    free = rounds._next_position
+
+    def overtaken(experiment_id: int) -> int:
+        """What the other target takes as well, and is faster."""
+        nonlocal other
+        position = free(experiment_id)
+        if other is None:
+            other = make_run(run.variant, run.case, block=1, retake=1, position=position)
+        return position
+
+    monkeypatch.setattr(rounds, "_next_position", overtaken)
+    assert take_again(run)
+    again = run.experiment.runs.get(block=run.block, retake=1)
+    assert other is not None
+    assert again.position == other.position + 1
+
+
+def test_a_boot_is_not_repeated_twice_at_the_same_place() -> None:
+    run = one_run()
+    make_run(run.variant, run.case, block=run.block, retake=1, position=7)
+    with pytest.raises(IntegrityError):
+        take_again(run)
