@@ -26,6 +26,7 @@ from lab.targets.netboot.boots import (
     Opening,
     close_netboot,
     extend_netboot,
+    forget_fetches,
     left_on,
     netboot_progress,
     open_netboot,
@@ -172,6 +173,8 @@ class MetalDriver:
             await_heard(boot_id, self.load_deadline_s + attempt.request.boot_deadline_s)
             return started_at, {}
         attempt.power.turn_off()
+        # Where its worker was killed it was still on, and its firmware may have asked.
+        forget_fetches(boot_id)
         attempt.power.boot_from_network()
         started_at = time.monotonic()
         attempt.power.turn_on()

@@ -112,6 +112,16 @@ def test_a_machine_that_starts_again_and_again_before_it_loads_is_noticed_at_onc
         bench.run(boots)
 
 
+def test_a_machine_that_is_still_on_does_not_take_the_script_of_the_boot_to_come(bench: Bench) -> None:
+    def asks_while_on() -> None:
+        if machine.on:
+            machine.fetch_script()
+
+    machine = PretendMachine(boots_well, on=True, while_off=asks_while_on)
+    with bench.driver(machine).boot(bench.request) as session:
+        assert list(session.records(20))
+
+
 def test_a_machine_that_starts_again_while_the_kernel_boots_is_a_failed_boot(bench: Bench) -> None:
     def boots(machine: PretendMachine) -> None:
         machine.fetch_script()

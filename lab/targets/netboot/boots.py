@@ -87,6 +87,21 @@ def open_netboot(opening: Opening) -> int:
     return boot.pk
 
 
+def forget_fetches(boot_id: int) -> None:
+    """Hand the script out once more: who asked so far was still on, and is off now. Its token is of no use any more."""
+    NetbootPiece.objects.filter(netboot=boot_id).delete()
+    Netboot.objects.filter(pk=boot_id, closed_at=None).exclude(fetches=0).update(
+        token_sha256=secrets.token_hex(32),
+        fetches=0,
+        fetched_at=None,
+        fetched_from=None,
+        loaded_at=None,
+        reported_from=None,
+        alarm="",
+        received=0,
+    )
+
+
 def extend_netboot(boot_id: int, lifetime_s: float) -> None:
     """Let a boot live so much longer from now on; not one that is closed."""
     Netboot.objects.filter(pk=boot_id, closed_at=None).update(expires_at=_in(lifetime_s))
