@@ -24,10 +24,15 @@ def note_kernels(experiment_id: int) -> None:
             Variant.objects.filter(pk=variant.pk).update(note=note)
 
 
+def runs_code_of_base(variant: Variant, base: Build | None) -> bool:
+    """Return whether the switches of a variant change nothing of what runs: then it cannot differ from the base."""
+    own = variant.build
+    return bool(variant.switches and base and own and base.code_hash and own.code_hash == base.code_hash)
+
+
 def _same_code(variant: Variant, base: Build | None) -> str:
     """Note a variant whose running code does not differ from the base's."""
-    own = variant.build
-    if not (variant.switches and base and own and base.code_hash and own.code_hash == base.code_hash):
+    if not runs_code_of_base(variant, base):
         return ""
     many = "these switches change" if len(variant.switches) > 1 else "this switch changes"
     return f"{many} no code here: the kernel is the base's"

@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.errors import FieldRefused, NeedsWorker
-from lab.experiments.spec import ExperimentSpec, spec_from_mapping
+from lab.experiments.spec import SWITCH_MODELS, ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Fetch, User
 from lab.models.states import Role
 from lab.submission.duplicates import submit_under_key
@@ -35,6 +35,7 @@ from web.api.resource import Resource
 from web.api.schema import ProblemShape
 from web.api.shapes import DataShape, Names, TableRow, finite
 
+_SWITCHES = frozenset(model.__name__ for model in SWITCH_MODELS.values())
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 KEY_HEADER = OpenApiParameter(
     "Idempotency-Key",
@@ -103,12 +104,11 @@ class DescriptionSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-
         # Names that are left out are taken from subjects and symbols.
         whole["required"].remove("name")
         for name, part in whole.pop("$defs", {}).items():
-            if name == "ConfigSpec":
+            if name in _SWITCHES:
                 part["required"].remove("name")
             if name == "PatchSpec":
                 # Where the text was read from is labctl's to know.
                 part["properties"].pop("origin")
-                part["required"] = []
             close(part)
             component = ResolvedComponent(  # type: ignore[no-untyped-call]
                 name=name, type=ResolvedComponent.SCHEMA, object=name, schema=part

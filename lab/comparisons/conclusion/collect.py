@@ -12,6 +12,7 @@ from lab.comparisons.conclusion.conclude import as_data
 from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact, Together
 from lab.comparisons.conclusion.locks import changes_locks, lock_facts
 from lab.comparisons.shape import ConclusionData
+from lab.experiments.kernel_notes import runs_code_of_base
 from lab.experiments.shown_description import case_view
 from lab.models import Case, Comparison, Experiment, Run, Variant
 from lab.models.states import BuildState, Purpose, Role, RunState, VariantState
@@ -67,15 +68,14 @@ def experiment_facts(row: Experiment) -> Facts:
 
 
 def _kernel(variant: Variant, base: Variant | None) -> Kernel:
-    build, ours = variant.build, base.build if base else None
-    same = bool(build and ours and build.code_hash and build.code_hash == ours.code_hash)
+    build = variant.build
     failed = build is not None and build.state == BuildState.FAILED
     return Kernel(
         variant.name,
         tuple(variant.switches),
         state=VariantState.FAILED.value if failed else variant.state,
         lab_fault=bool(build and build.blame == "lab"),
-        same_code=same and bool(variant.switches),
+        same_code=runs_code_of_base(variant, base.build if base else None),
     )
 
 

@@ -12,6 +12,7 @@ from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from lab.comparisons.exports.formats import REPORT_FORMS
+from lab.experiments.spec import SWITCH_MODELS
 from lab.models import Build, Experiment, Profile, Run, Target, User
 from lab.profiles.analysis.frame_tree import unpack
 from lab.tests.file_rows import rows_of_a_file
@@ -242,3 +243,10 @@ def test_the_schema_is_served_to_everybody(ask: As, settings: Any) -> None:
     assert answer.status_code == 200
     assert answer.json()["openapi"].startswith("3.1")
     assert {"token", "password"} <= set(answer.json()["components"]["securitySchemes"])
+
+
+def test_the_schema_lets_every_kind_of_switch_go_without_a_name(ask: As) -> None:
+    schemas = ask().get("schema/").json()["components"]["schemas"]
+    for model in SWITCH_MODELS.values():
+        assert "name" not in schemas[model.__name__].get("required", []), model.__name__
+        assert "name" in schemas[model.__name__]["properties"]
