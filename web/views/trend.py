@@ -2,10 +2,8 @@
 """Trends: how a metric goes over the revisions of a tree, and the steps in it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
-from statistics import median
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -14,8 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from lab.bisections.pages import bisections_of
-from lab.models import Note
-from lab.notes.pages import author_name, trend_notes
+from lab.notes.pages import trend_notes
 from lab.statistics.verdict_words import DIRECTIONS
 from lab.trends.page import StepView, TrendLine, TrendPage, trend_page
 from lab.trends.repeatability import repeatability
@@ -24,7 +21,7 @@ from web.listing import kept_filters
 from web.trendchart import Dot, Jump, spark, trend_plot
 from web.views.steps import DECIDED, SORTS, STATES, read_asked, step_rows
 from web.views.trend_data import chart
-from web.words import change, count, quantity
+from web.words import count, quantity
 
 _SHORT = 10
 _MOST_DRAWN = 400
@@ -88,6 +85,7 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
     """The page of a trend; 422 where a note was refused."""
     sections = {step.index: _section(page.line, step) for step in page.steps}
     notes = list(trend_notes(page.line))
+    drawn = chart(page, notes)
     points = [
         (point, sections[index]["step"] if index in sections else None)
         for index, point in enumerate(page.points)
@@ -97,8 +95,8 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
         "line": page.line,
         "better": DIRECTIONS.get(page.line.better, ""),
         # Without scripts a drawing is shown, as long as one could read it; the chart needs the numbers.
-        "plot": _plot(page, notes) if 0 < len(page.points) <= _MOST_DRAWN else None,
-        "chart": chart(page, notes),
+        "plot": _plot(page, drawn) if 0 < len(page.points) <= _MOST_DRAWN else None,
+        "chart": drawn,
         "sections": list(sections.values())[::-1],
         "points": points[::-1][:_MOST_LISTED],
         "unlisted": max(0, len(points) - _MOST_LISTED),
@@ -120,33 +118,21 @@ def _section(line: TrendLine, step: StepView) -> dict[str, Any]:
     }
 
 
-def _plot(page: TrendPage, notes: Sequence[Note]) -> dict[str, Any]:
-    unit = page.line.unit
-    said: dict[str, list[str]] = defaultdict(list)
-    for note in notes:
-        if note.revision:
-            said[note.revision.commit].append(f"{author_name(note)}: {note.text}")
+def _plot(page: TrendPage, drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the drawing for browsers without scripts, of the numbers that the chart has. drawn: see trend_data.chart."""
+    notes: dict[int, list[str]] = defaultdict(list)
+    for note in drawn["notes"]:
+        notes[note["at"]].append(f"{note['author']}: {note['text']}")
     dots = [
         Dot(
             point.median,
             point.low,
             point.high,
-            point.revision.commit[:_SHORT],
-            f"{point.revision.commit[:_SHORT]} {point.revision.subject}: {quantity(point.median, unit)}, "
+            drawn["commits"][at],
+            f"{drawn['commits'][at]} {point.revision.subject}: {quantity(point.median, page.line.unit)}, "
             f"{count(point.boots, 'boot')}",
-            "\n".join(said[point.revision.commit]),
+            "\n".join(notes[at]),
         )
-        for point in page.points
+        for at, point in enumerate(page.points)
     ]
-    jumps = [
-        Jump(
-            step.index,
-            step.verdict,
-            step.pending,
-            f"{'pending ' if step.pending else ''}{step.verdict} of {change(step.ratio)}",
-        )
-        for step in page.steps
-    ]
-    ends = [0, *(step.index for step in page.steps), len(dots)]
-    levels = [median(dot.median for dot in dots[start:end]) for start, end in pairwise(ends)]
-    return trend_plot(dots, jumps, levels)
+    return trend_plot(dots, [Jump(**step) for step in drawn["steps"]], drawn["levels"])
