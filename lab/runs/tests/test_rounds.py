@@ -140,7 +140,7 @@ def test_two_targets_that_repeat_boots_at_the_same_time_get_a_position_each(
     free = rounds._next_position
 
     def overtaken(experiment_id: int) -> int:
-        """What the other target takes as well, and is faster."""
+        """Return a position that the other target takes first."""
         nonlocal other
         position = free(experiment_id)
         if other is None:
