@@ -38,14 +38,14 @@ MASKED = (
     "systemd-udevd.service",
 )
 SSHD = "Port {port}\nListenAddress {address}\nUsePAM no\nUseDNS no\nMaxStartups 100\n"
-# Arguments: lower upper work root log name, then pairs of a folder here and its place there. Everything mounted is gone with
+# Arguments: lower upper work root log name kvm, then pairs of a folder here and its place there. Everything mounted is gone with
 # the mount namespace. pivot_root, since a process in a chroot cannot create user namespaces, which builds need. Beside the network that
 # it shares there is one of its own, with a cable of two ends.
 START = r"""
 set -eu
 # The processes here, which have other numbers in the old /proc.
 mount -t proc proc /proc
-lower=$1 upper=$2 work=$3 root=$4 log=$5 name=$6; shift 6
+lower=$1 upper=$2 work=$3 root=$4 log=$5 name=$6 kvm=$7; shift 7
 mount -t overlay overlay -o "lowerdir=$lower,upperdir=$upper,workdir=$work" "$root"
 while [ $# -gt 0 ]; do
     if [ -d "$1" ]; then mkdir -p "$root$2"; else touch "$root$2"; fi
@@ -73,7 +73,7 @@ unshare --net="$root/run/netns/bench" sh -ec '
     ip address add 198.51.100.1/24 dev lab0
     for name in lo lab0 bench0; do ip link set "$name" up; done'
 # As on a machine whose KVM is closed to all but root.
-mknod -m 0600 "$root/dev/kvm" c 10 232
+[ "$kvm" = without ] || mknod -m 0600 "$root/dev/kvm" c 10 232
 hostname lab
 cd "$root"; mkdir -p .old; pivot_root . .old; cd /; umount -l /.old
 exec env -i container=kperflab PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --show-status=true
@@ -89,7 +89,8 @@ exec unshare --mount --pid --ipc --uts --cgroup --fork --kill-child=KILL --propa
 class Machine:
     """A host of one name and address, whose files are in a folder here. Reached as root by ssh.
 
-    mounts: a folder there → a folder here. process: what holds its namespaces while it is on.
+    mounts: a folder there → a folder here. has_kvm: whether it has a /dev/kvm, which says nothing about what boots under it.
+    process: what holds its namespaces while it is on.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Machine:
     folder: Path
     mounts: Mapping[Path, Path]
     port: int = 0
+    has_kvm: bool = True
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -131,9 +133,10 @@ class Machine:
         group.mkdir()
         pairs = [str(side) for there, here in self.mounts.items() for side in (here, there)]
         paths = [str(_unpacked()), *(str(self.folder / name) for name in ("upper", "work", "root", "log"))]
+        kvm = "with" if self.has_kvm else "without"
         with log.open("a") as out:
             self.process = subprocess.Popen(
-                ["/bin/bash", "-c", APART, "bash", str(group), START, "bash", *paths, self.name, *pairs],
+                ["/bin/bash", "-c", APART, "bash", str(group), START, "bash", *paths, self.name, kvm, *pairs],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -162,16 +165,20 @@ def free_port() -> int:
 
 @contextmanager
 def empty_machine(
-    name: str = "lab", address: str = "127.0.0.1", mounts: Mapping[Path, Path] = MappingProxyType({})
+    name: str = "lab",
+    address: str = "127.0.0.1",
+    mounts: Mapping[Path, Path] = MappingProxyType({}),
+    *,
+    has_kvm: bool = True,
 ) -> Iterator[Machine]:
-    """A machine for as long as the block runs; every process of it ends with it. mounts: a folder there → a folder here."""
+    """A machine for as long as the block runs; every process of it ends with it. mounts, has_kvm: see Machine."""
     folder = Path(tempfile.mkdtemp(prefix=f"machine-{name}-", dir=CACHE))
     # Builds lay an overlay over the lab's home, which must not be one.
     home = {Path("/var/lib/kperflab"): folder / "home"}
     try:
         with _own_packages(folder) as packages:
             every = package_caches() | packages | home | dict(mounts)
-            machine = Machine(name, address, folder, every, free_port())
+            machine = Machine(name, address, folder, every, free_port(), has_kvm)
             _lay_out(machine)
             try:
                 machine.power_on()
