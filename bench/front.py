@@ -2,13 +2,16 @@
 """Compare the compiler front's answers with the objects of a clean compile after changes of headers, on a kernel's own files.
 
 The store is filled, then one header after another is changed, and files that include it are compiled by the front with
-the store, by the front without, and by gcc; objects (of gcc's the code) and diagnostics must be equal. Files that the
+the store, by the front without, and by gcc; objects (of gcc's the code) and diagnostics must be equal. Before, the front sweeps
+as it does before make: an object that it leaves as it was must be that of the clean compile, too. Files that the
 front compiles are counted beside those whose object truly changed. The kernel's tree and its build are only read. The
 exit status is 1 if anything differs.
 
     python -m bench.front --build DIR --source DIR [--files N] [--changes N] [--minutes N] [--each N] [--seed N]
 """
 
+import hashlib
+import os
 import random
 import re
 import shlex
@@ -27,7 +30,7 @@ import typer
 
 from bench.command import run, spent
 from bench.front_changes import KINDS, change
-from kernels.builds.front_program import compile_front, compiler_identity, place_front
+from kernels.builds.front_program import SWEEP, compile_front, compiler_identity, place_front
 
 # Where our builds see the tree, and the folders of headers of which we change a copy.
 TREE = "/build/linux"
@@ -48,12 +51,38 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
+class Base:
+    """A file as it was compiled before all changes, by the front and by gcc, and what the front and make keep of that."""
+
+    made: Compiled
+    gcc: Compiled
+    made_of: bytes
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A file of the kernel: its path, the compiler's flags, and the headers it includes."""
 
     path: str
     flags: tuple[str, ...]
     headers: frozenset[str]
+
+    @property
+    def object(self) -> str:
+        """Where its object goes, in the directory in which the compiler runs."""
+        return f"swept/{Path(self.path).stem}-{hashlib.sha256(self.path.encode()).hexdigest()[:8]}.o"
+
+    @property
+    def beside(self) -> str:
+        """The beginning of the names of what is kept beside the object."""
+        folder, _, name = self.object.rpartition("/")
+        return f"{folder}/.{name}"
+
+    @property
+    def arguments(self) -> list[str]:
+        """The compiler's arguments, as make gives them."""
+        return [f"-Wp,-MMD,{self.beside}.d", *self.flags, "-c", "-o", self.object, self.path]
 
 
 @dataclass(slots=True)
@@ -77,6 +106,11 @@ class Trial:
         self.cpu = {"answers": 0.0, "gcc": 0.0}
         for folder in HEADERS:
             shutil.copytree(source / folder, place / "tree" / folder, symlinks=True)
+        # Where the compiler runs: the build's directory, with a folder more.
+        self.objects = place / "objects"
+        (self.objects / "swept").mkdir(parents=True)
+        for path in build.iterdir():
+            (self.objects / path.name).symlink_to(path)
         self.clean = place_front(self.program, place / "clean", "gcc", self.identity, [], "")
 
     def sources(self, most: int) -> list[Source]:
@@ -87,12 +121,30 @@ class Trial:
 
     def compile(self, compiler: str | Path, file: Source, *more: str) -> Compiled:
         """Compile a file as the kernel's build does, against the copy of the headers."""
-        out = self.place / "out.o"
+        out = self.objects / file.object
         out.unlink(missing_ok=True)
         before = spent()
-        done = self.run(str(compiler), *file.flags, *more, "-c", "-o", str(out), file.path)
+        done = self.run(str(compiler), *file.arguments[:-4], *more, *file.arguments[-4:])
         cpu = spent() - before
         return Compiled(b"" if done.returncode else out.read_bytes(), done.stderr, cpu)
+
+    def command(self, file: Source) -> str:
+        """Return what kbuild would keep of the call that made a file's object."""
+        words = (self.objects / f"{file.beside}.d").read_text().replace("\\\n", " ").split()[1:]
+        inputs = "".join(f"  {word} \\\n" for word in words)
+        call, made = shlex.join(("gcc", *file.arguments)), file.object
+        return f"cmd_{made} := {call}\n\nsource_{made} := {file.path}\n\ndeps_{made} := \\\n{inputs}\n"
+
+    def sweep(self, front: Path, file: Source, base: Base) -> bool:
+        """Put a file's object of before there, sweep, and return whether it was left as it is."""
+        for path in self.objects.glob("swept/.*.cmd"):
+            path.unlink()
+        out = self.objects / file.object
+        out.write_bytes(base.made.object)
+        os.utime(out, (0, 0))
+        (self.objects / f"{file.beside}.front").write_bytes(base.made_of)
+        (self.objects / f"{file.beside}.cmd").write_text(base.command)
+        return "SAME" in self.run(str(front.with_name(SWEEP)), str(self.objects), "1").stdout
 
     def code(self, made: Compiled) -> bytes:
         """Return an object without its debugging information, of which the front keeps less than gcc."""
@@ -105,7 +157,7 @@ class Trial:
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the build's directory."""
         return subprocess.run(
-            command, cwd=self.build, capture_output=True, text=True, check=False, errors="replace"
+            command, cwd=self.objects, capture_output=True, text=True, check=False, errors="replace"
         )
 
     def _read(self, path: Path) -> Source | None:
@@ -143,9 +195,7 @@ def change_headers(trial: Trial, files: list[Source], most: int, until: float) -
         path.write_text(text, errors="surrogateescape")
 
 
-def _fill(
-    trial: Trial, files: list[Source], store: Path, until: float
-) -> Iterator[tuple[Source, tuple[Compiled, Compiled]]]:
+def _fill(trial: Trial, files: list[Source], store: Path, until: float) -> Iterator[tuple[Source, Base]]:
     """Yield each file the store now knows, with the front's object and gcc's."""
     store.mkdir()
     front = place_front(trial.program, trial.place / "fill", "gcc", trial.identity, [str(store)], str(store))
@@ -155,21 +205,23 @@ def _fill(
         made = trial.compile(front, file)
         events = [line for line in (store / "counts").read_text().splitlines() if not line.startswith("own-")]
         if made.object and events[-1] == "miss":
-            yield file, (made, trial.compile("gcc", file))
+            made_of = (trial.objects / f"{file.beside}.front").read_bytes()
+            yield file, Base(made, trial.compile("gcc", file), made_of, trial.command(file))
 
 
-def _compare(
-    trial: Trial, change: Changed, files: list[Source], base: dict[Source, tuple[Compiled, Compiled]]
-) -> Changed:
+def _compare(trial: Trial, change: Changed, files: list[Source], base: dict[Source, Base]) -> Changed:
     written = trial.place / "written"
     for file in files:
         shutil.rmtree(written, ignore_errors=True)
         written.mkdir()
         read = [str(trial.place / "store")]
         front = place_front(trial.program, trial.place / "front", "gcc", trial.identity, read, str(written))
-        ours, clean, theirs = (trial.compile(way, file) for way in (front, trial.clean, "gcc"))
+        left = trial.sweep(front, file, base[file])
+        # By what the sweep put beside the object, where it did not leave it.
+        ours = base[file].made if left else trial.compile(front, file)
+        clean, theirs = (trial.compile(way, file) for way in (trial.clean, "gcc"))
         events = (written / "counts").read_text().splitlines()
-        hit = any(line.startswith("hit ") for line in events)
+        hit = any(line.startswith(("hit ", "same ")) for line in events)
         code = trial.code(theirs)
         same = (ours.object, ours.said) == (clean.object, clean.said)
         same &= (trial.code(ours), ours.said) == (code, theirs.said)
@@ -180,17 +232,18 @@ def _compare(
             same=int(same),
             failed=int(not theirs.object),
             answered=int(hit),
-            alone=int("own-reading" in events),
+            left=int(left),
+            alone=int(left or "own-reading" in events),
             refused=int(any(line.startswith("own-") and line not in _PASSED for line in events)),
             differs=int("own-differs" in events),
             compiled=int(not hit),
-            lines=int(bool(theirs.object) and clean.object != base[file][0].object),
-            code=int(bool(theirs.object) and code != trial.code(base[file][1])),
-            needless=int(not hit and bool(theirs.object) and clean.object == base[file][0].object),
+            lines=int(bool(theirs.object) and clean.object != base[file].made.object),
+            code=int(bool(theirs.object) and code != trial.code(base[file].gcc)),
+            needless=int(not hit and bool(theirs.object) and clean.object == base[file].made.object),
         )
         if hit:
             trial.cpu["answers"] += ours.cpu
-            trial.cpu["gcc"] += base[file][1].cpu
+            trial.cpu["gcc"] += base[file].gcc.cpu
     return change
 
 
@@ -199,6 +252,7 @@ COLUMNS = {
     "same": "equal",
     "failed": "do not compile",
     "answered": "answered",
+    "left": "left by the sweep",
     "alone": "without gcc",
     "refused": "not read by us",
     "differs": "read differently",

@@ -23,7 +23,16 @@ from kernels.artifacts.store import Artifact, ArtifactMetadata, ArtifactStore
 from kernels.artifacts.structures import FILE as STRUCTURES
 from kernels.artifacts.structures import Structures
 from kernels.builds import kbuild
-from kernels.builds.front_build import PATH, Front, FrontPlace, knows, origin_of_base, summary
+from kernels.builds.front_build import (
+    PATH,
+    SWEEP_SCRIPT,
+    Front,
+    FrontPlace,
+    can_sweep,
+    knows,
+    origin_of_base,
+    summary,
+)
 from kernels.builds.lab_faults import refuse_lacks
 from kernels.builds.layer_steps import changed_inputs, steps_over_layer
 from kernels.builds.layers import (
@@ -216,7 +225,8 @@ class Builder:
             log = self.log_path(plan.key)
             kind = plan.layer if over else f"cold-{plan.layer}"
             guess = _VARIANT_STEPS if over else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
-            again = _steps_again(plan, objects.lower) if over else 0
+            changed = _changed_paths(plan) if over else []
+            again = steps_over_layer(objects.lower, changed_inputs(changed, plan.config, plan.base_config))
             with (
                 self._layers.source(request.tree, base_id, progress.tick) as lower,
                 progress.building(log, kind, guess, again),
@@ -225,8 +235,11 @@ class Builder:
                 source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
                 flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
                 front = self._place_front(plan, own, out)
+                script = kbuild.BUILD_SCRIPT
+                if front and over and can_sweep(changed, plan.config, plan.base_config):
+                    script = SWEEP_SCRIPT + script
                 ended = run(
-                    ["sh", "-c", kbuild.BUILD_SCRIPT, "sh", str(self.limits.cores), *flags],
+                    ["sh", "-c", script, "sh", str(self.limits.cores), *flags],
                     SandboxPlace(source, objects, out, own / "work", front.shown if front else {}),
                     {**kbuild.ENVIRONMENT, **({"PATH": PATH} if front else {})},
                     self.limits,
@@ -314,13 +327,11 @@ class Builder:
         return artifact
 
 
-def _steps_again(plan: _Plan, objects: Path) -> int:
-    """Return how many objects of the base's build a variant compiles again."""
+def _changed_paths(plan: _Plan) -> list[str]:
     request = plan.request
-    changed = changed_files(request.tree, request.base.tree_id, request.revision.tree_id)
-    return steps_over_layer(
-        objects, changed_inputs((change.path for change in changed), plan.config, plan.base_config)
-    )
+    return [
+        change.path for change in changed_files(request.tree, request.base.tree_id, request.revision.tree_id)
+    ]
 
 
 def _write_config(text: str, folder: Path, stamp: float) -> None:

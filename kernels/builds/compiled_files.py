@@ -95,7 +95,7 @@ class CompiledFiles:
                 elif event[1] == "corrupt" and kept.exists() and not is_whole(_read(kept, LARGEST_FILE)):
                     kept.unlink()
                     counts["corrupt"] += 1
-                elif event[1] == "hit":
+                elif event[1] in ("hit", "same"):
                     with suppress(FileNotFoundError):
                         os.utime(kept)
         return counts

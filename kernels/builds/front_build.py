@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.builds.compiled_files import TRUSTED, CompiledFiles
-from kernels.builds.front_program import compile_front, compiler_identity, place_front
+from kernels.builds.front_program import SWEEP, compile_front, compiler_identity, place_front
 from kernels.builds.layers import own_directory
+from kernels.sandbox.command import OBJECTS
 
 # Below /build in the sandbox.
 _PROGRAM, _STORE = "front", "compiled"
 _WRITTEN = "compiled"
 _OUT = f"/build/out/{_WRITTEN}"
 PATH = f"/build/{_PROGRAM}:/usr/sbin:/usr/bin"
+# Before make, over the objects of a base: those that a changed header leaves as they are need no recipe. A sweep that fails costs time.
+SWEEP_SCRIPT = (
+    f'/build/{_PROGRAM}/{SWEEP} {OBJECTS} "$1" || echo "kperflab: the sweep ended with status $?"\n'
+)
 _READABLE = 0o755
 _KNOWN = re.compile(r"gcc(-\d+)?")
 # Room for all stores together.
@@ -95,6 +101,20 @@ def knows(cc: str) -> bool:
     return bool(_KNOWN.fullmatch(cc))
 
 
+def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
+    """Return whether a sweep sees all that a variant's changed files can change in an object.
+
+    Objects depend on more than their lists of files say: on the tools of the build, on what makefiles generate, and with
+    CONFIG_MODVERSIONS on types that they only mention. So only C files and headers outside of the tools may have changed.
+    """
+    tools = ("scripts/", "tools/")
+    return (
+        config == base_config
+        and "CONFIG_MODVERSIONS=y" not in config.splitlines()
+        and all(path.endswith((".c", ".h")) and not path.startswith(tools) for path in paths)
+    )
+
+
 def origin_of_base(layer: str, *, trusted: bool) -> str:
     """Return whose store the files of a base go to, by the key of its layer."""
     return TRUSTED if trusted else f"base-{layer}"
@@ -105,7 +125,8 @@ def summary(counts: Counter[str]) -> str:
     other = [
         entry
         for entry in counts.most_common(_MOST_KINDS)
-        if entry[0] not in ("hit", "miss", "checked", "proven")
+        if entry[0] not in ("hit", "miss", "same", "checked", "proven")
     ]
     rest = "".join(f", {name} {count}" for name, count in other)
-    return f"kperflab: the compiler front answered {counts['hit']} files and compiled {counts['miss']}{rest}"
+    same = f", left {counts['same']} as they were" if counts["same"] else ""
+    return f"kperflab: the compiler front answered {counts['hit']} files and compiled {counts['miss']}{same}{rest}"

@@ -16,6 +16,8 @@ from kernels.processes.environment import minimal
 
 SOURCES = Path(__file__).parent / "front"
 FLAGS = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build-id=none")
+# By this name the program goes through the objects of a finished build.
+SWEEP = "sweep"
 _DEADLINE_S = 300
 
 
@@ -56,7 +58,7 @@ def compiler_identity(cc: str) -> str:
 def place_front(
     program: Path, folder: Path, cc: str, identity: str, read: Sequence[str], write: str, *, prove: int = 0
 ) -> Path:
-    """Put the front into a folder under the compiler's name, and return that file.
+    """Put the front into a folder under the compiler's name and as SWEEP, and return the first.
 
     read, write: folders of compiled files as the build sees them; write may be "", then nothing is kept.
     prove: one answer in so many is compiled all the same and compared, none if 0.
@@ -66,10 +68,10 @@ def place_front(
     lines += [f"write {write}"] if write else []
     lines += [f"prove {prove}"] if prove else []
     (folder / "front.conf").write_text("\n".join(lines) + "\n")
-    placed = folder / cc
-    shutil.copyfile(program, placed)
-    placed.chmod(0o755)
-    return placed
+    for name in (cc, SWEEP):
+        shutil.copyfile(program, folder / name)
+        (folder / name).chmod(0o755)
+    return folder / cc
 
 
 def _program(cc: str, name: str) -> str:

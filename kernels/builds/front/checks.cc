@@ -2,7 +2,7 @@
 #include "checks.h"
 
 #include <array>
-#include <cstring>
+#include <cstddef>
 
 namespace front {
 
@@ -43,9 +43,10 @@ public:
             if (pieces_.all[number].awaits)
                 await(number);
         std::vector<Run> runs;
-        std::vector<std::string> sums;
+        std::string sums;
+        sums.reserve(sums_.size() * SUM);
         for (auto &sum : sums_)
-            sums.push_back(bytes(sum));
+            sums += bytes(sum);
         for (uint32_t number = 0; number < pieces_.all.size();) {
             uint32_t end = number;
             auto &file = unit_.files[pieces_.all[number].file];
@@ -55,18 +56,16 @@ public:
             while (end < pieces_.all.size() && pieces_.all[end].file == pieces_.all[number].file)
                 sum.add(sums_[end++]);
             if (pieces_.all[number].file)
-                runs.push_back({number, end, std::string(reinterpret_cast<const char *>(&path), PATH) + bytes(sum)});
+                runs.push_back({number, end, std::string(reinterpret_cast<const char *>(&path), PATH).append(bytes(sum))});
             number = end;
         }
         return {std::move(runs), std::move(sums), std::move(uses_)};
     }
 
 private:
-    static std::string bytes(const Sum &sum) {
-        std::string text(SUM, '\0');
-        std::memcpy(text.data(), &sum.one, sizeof sum.one);
-        std::memcpy(text.data() + sizeof sum.one, &sum.other, sizeof sum.other);
-        return text;
+    static std::string_view bytes(const Sum &sum) {
+        static_assert(offsetof(Sum, other) == sizeof sum.one && offsetof(Sum, filled) == SUM);
+        return {reinterpret_cast<const char *>(&sum), SUM};
     }
 
     void add(uint32_t number) {

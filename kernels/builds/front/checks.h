@@ -21,7 +21,8 @@ inline constexpr size_t PATH = 8, SUM = 16;
 
 struct Reading {
     std::vector<Run> runs;
-    std::vector<std::string> sums;  // by piece, SUM bytes each
+    std::string sums;  // of the pieces, SUM bytes each
+    std::string sum(uint32_t piece) const { return sums.substr(piece * SUM, SUM); }
     std::vector<uint32_t> uses;  // by name, how many pieces mention it that do not declare it, after one that does
 };
 

@@ -7,19 +7,6 @@ namespace front {
 
 namespace {
 
-bool take_text(std::string_view &data, std::string &text) {
-    uint64_t size;
-    if (data.size() < sizeof size)
-        return false;
-    std::memcpy(&size, data.data(), sizeof size);
-    data.remove_prefix(sizeof size);
-    if (size > data.size())
-        return false;
-    text = data.substr(0, size);
-    data.remove_prefix(size);
-    return true;
-}
-
 std::string joined(const std::vector<std::string> &list) {
     std::string data;
     for (auto &text : list)
@@ -29,6 +16,7 @@ std::string joined(const std::vector<std::string> &list) {
 
 bool take_list(std::string_view &data, std::vector<std::string> &list) {
     std::string joined, text;
+    list.clear();
     if (!take_text(data, joined))
         return false;
     for (std::string_view rest = joined; !rest.empty(); list.push_back(text))
@@ -42,6 +30,19 @@ bool take_list(std::string_view &data, std::vector<std::string> &list) {
 void add_text(std::string &data, std::string_view text) {
     uint64_t size = text.size();
     data.append(reinterpret_cast<const char *>(&size), sizeof size).append(text);
+}
+
+bool take_text(std::string_view &data, std::string &text) {
+    uint64_t size;
+    if (data.size() < sizeof size)
+        return false;
+    std::memcpy(&size, data.data(), sizeof size);
+    data.remove_prefix(sizeof size);
+    if (size > data.size())
+        return false;
+    text = data.substr(0, size);
+    data.remove_prefix(size);
+    return true;
 }
 
 std::string Entry::packed() const {

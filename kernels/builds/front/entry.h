@@ -22,5 +22,7 @@ struct Entry {
 
 // A text behind its size, so that no two lists of texts look alike.
 void add_text(std::string &data, std::string_view text);
+// Takes the first text off; false where there is none.
+bool take_text(std::string_view &data, std::string &text);
 
 }

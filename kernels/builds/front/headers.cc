@@ -43,6 +43,31 @@ bool read_text(const char *path, Memory &memory, std::string_view &text) {
     return true;
 }
 
+// The files that this process has read: none changes while it runs.
+class Texts {
+public:
+    // Null where there is no file.
+    const std::string_view *find(std::string_view path) {
+        auto known = known_.find(path);
+        if (known == known_.end()) {
+            const std::string_view kept = memory_.copy(std::string(path) + '\0');
+            std::string_view text;
+            const bool there = read_text(kept.data(), memory_, text);
+            known = known_.emplace(kept.substr(0, path.size()), there ? text : std::string_view()).first;
+        }
+        return known->second.data() ? &known->second : nullptr;
+    }
+
+private:
+    Memory memory_;
+    std::unordered_map<std::string_view, std::string_view> known_;
+};
+
+Texts &texts() {
+    static Texts texts;
+    return texts;
+}
+
 }
 
 void Headers::add(const std::string &folder, bool quoted) {
@@ -71,13 +96,12 @@ Header *Headers::open(std::string_view path) {
     std::memcpy(kept, path.data(), path.size());
     kept[path.size()] = '\0';
     path = {kept, path.size()};
-    std::string_view text;
     Header *header = nullptr;
-    if (read_text(kept, *memory_, text)) {
+    if (auto *text = texts().find(path)) {
         all_.push_back(std::make_unique<Header>());
         header = all_.back().get();
         header->path = path;
-        header->text = text;
+        header->text = *text;
     }
     known_.emplace(path, header);
     return header;

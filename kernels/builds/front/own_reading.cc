@@ -63,6 +63,8 @@ bool OwnReading::same_dependencies() const {
     return path.empty() || (dependencies(plan_, files_, ours) && read_file(path, theirs) && ours == theirs);
 }
 
+bool OwnReading::dependencies_text(std::string &text) const { return dependencies(plan_, files_, text); }
+
 bool OwnReading::write_dependencies() const {
     const std::string path = dependency_file(plan_);
     std::string text;

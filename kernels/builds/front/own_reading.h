@@ -32,7 +32,10 @@ public:
     // Keeps whether what was read is what gcc made of the same files, their list included.
     void compare(bool same);
 
-    // Writes the dependencies that the compiler would have written.
+    // The dependencies that the compiler would have written; false where it would write a name in another way.
+    bool dependencies_text(std::string &text) const;
+
+    // Writes them.
     bool write_dependencies() const;
 
 private:

@@ -380,9 +380,14 @@ private:
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
             keeping |= meaning_[pieces_.names[at]] & OF_LIBRARY;
         piece.always = !passive || keeping || piece.mixed || bracketed || piece.pragma || !piece.header;
-        // A ';' alone has no lines, though the function before it may end on its line.
-        piece.code = (piece.always && !tokens_[first].is(';')) || tokens_[end - 1].is('}');
+        piece.code = (piece.always && !is_silent(first, end)) || tokens_[end - 1].is('}');
         pieces_.all.push_back(piece);
+    }
+
+    // Whether no line of a piece can be in the object: of a ';' alone, though the function before it may end on its line, and of
+    // a static assertion (C11, 6.7.10), which is checked and gone.
+    bool is_silent(uint32_t first, uint32_t end) const {
+        return tokens_[first].is(';') || (tokens_[first].view() == "_Static_assert" && tokens_[end - 1].is(';'));
     }
 
     void declare(uint32_t name, Declares how) {

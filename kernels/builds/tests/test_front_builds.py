@@ -130,10 +130,10 @@ def test_a_changed_header_is_answered_and_boots_to_the_bit_as_from_nothing(
 ) -> None:
     request = trusted(pretend.request(header(pretend, change)))
     ours = based.build(request)
-    # fs/inode.o and kernel/panic.o read fs.h; init/version.o has a release of its own.
-    assert (based.front_events["hit"], based.front_events["miss"]) == (2, 1)
+    # fs/inode.o and kernel/panic.o read fs.h, and are left as they are; init/version.o has a release of its own.
+    events = based.front_events
+    assert (events["hit"] + events["same"], events["miss"]) == (2, 1)
     assert same(ours, clean(based, request))
-    assert "kperflab: the compiler front answered 2 files and compiled 1" in ours.log.read_text()
 
 
 def test_a_changed_structure_is_compiled(based: Builder, pretend: PretendKernel, clean: Clean) -> None:

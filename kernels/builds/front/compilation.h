@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// One call of the compiler: answered from the store, or compiled.
+// docs/design/builds.md says why an answer is the object that the compiler would have made.
+#pragma once
+
+#include "arguments.h"
+#include "beside.h"
+#include "declarations.h"
+#include "entry.h"
+#include "known_runs.h"
+#include "own_reading.h"
+#include "processes.h"
+#include "settings.h"
+#include "store.h"
+
+namespace front {
+
+// What a sweep found of an object whose inputs have changed.
+enum class Swept {
+    Same,   // a compilation of today would make it again
+    Ready,  // its answer lies beside it
+    Drawn,  // it is answered, and by chance to be compiled all the same
+    Left,   // make's turn
+};
+
+class Compilation {
+public:
+    Compilation(const Settings &settings, Words arguments);
+
+    // Makes the object. Does not return where the compiler takes over; else returns the status of the program.
+    int make();
+
+    // Looks at an object that made_of made, without compiling.
+    Swept sweep(const std::string &made_of);
+
+private:
+    std::string take_ready();
+    std::string attempt();
+    std::string attempt_alone();
+    std::string find_alone(Entry &entry);
+    std::string attempt_by_compiler();
+    std::string read_by_compiler();
+    std::string find_read(Entry &entry);
+    std::string check(const Entry &entry);
+    std::string compile();
+    std::string prove();
+
+    std::string read_own();
+    std::string read(const Words &more);
+    bool compare();
+    std::string preprocess(const Words &more, std::string &text) const;
+    bool is_silent_source() const;
+    bool silent(int status) const;
+    bool write_text(const std::vector<bool> &marked) const;
+
+    bool assembler(Words &options) const;
+    bool read_assembler(Words &options) const;
+    std::string lines_of_today(const Entry &entry, std::string &assembly) const;
+    std::string assemble(const Words &options, const std::string &assembly);
+    std::string answer(const Entry &entry);
+    void answered(bool alone);
+
+    Words command(const Words &flags, const Words &more) const;
+    Blake2b begun(const char *what) const;
+    std::string key() const;
+    std::string expansions_key() const;
+    std::string arguments_sum() const;
+    std::string assembly_sum(const Words &options, const std::string &assembly) const;
+    std::string made_of(const std::string &assembly_sum, const std::string &dependencies) const;
+
+    const Settings &settings_;
+    Store store_;
+    Words arguments_;
+    Plan plan_;
+    KnownRuns known_;
+    Temporary temporary_;
+    OwnReading own_;
+    Beside beside_;
+    bool is_read_ = false;      // by our own preprocessor
+    bool is_ours_ = false;      // what file_ is
+    bool is_followed_ = false;  // gcc's reading is the same
+    bool is_compared_ = false;
+    bool is_answered_ = false;
+    Declarations file_;
+    Unit ours_;  // our own reading, where file_ is gcc's
+    std::string key_;
+    std::string assembled_;  // the sum of what was made into the object
+};
+
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "declarations.h"
+
+#include <algorithm>
+
+#include "entry.h"
+#include "reach.h"
+
+namespace front {
+
+void Declarations::take(Unit next) {
+    unit = std::move(next);
+    unit.reason.clear();
+    pieces = {};
+    is_split_ = false;
+}
+
+std::string Declarations::find_kept() {
+    std::string why = split(unit, pieces);
+    if (!why.empty())
+        return why;
+    kept.assign(pieces.all.size(), false);
+    for (size_t number = 0; number < kept.size(); number++)
+        kept[number] = pieces.all[number].always;
+    reach(unit, pieces, kept);
+    reading = read_runs(unit, pieces);
+    is_split_ = true;
+    return "";
+}
+
+void Declarations::add_kept(Blake2b &hash) const {
+    std::string content;
+    for (size_t number = 0; number < kept.size(); number++) {
+        const Piece &piece = pieces.all[number];
+        // One that is not kept still has a say in the numbers of the variables after it.
+        if (!kept[number] && !piece.locals)
+            continue;
+        if (piece.code)
+            add_text(content, unit.files[piece.file].name);
+        add_content(unit, piece, content);
+        hash.add_sized(content);
+        content.clear();
+    }
+}
+
+std::string Declarations::expanded() const {
+    std::string list;
+    for (size_t number = 0; number < kept.size(); number++) {
+        const Piece &piece = pieces.all[number];
+        for (uint32_t at = piece.first; (kept[number] || piece.locals) && at < piece.end; at++)
+            list.push_back(unit.tokens[at].expanded ? '1' : '0');
+    }
+    return list;
+}
+
+std::vector<Place> Declarations::places() const {
+    std::vector<Place> list;
+    for (size_t number = 0; number < kept.size(); number++) {
+        const Piece &piece = pieces.all[number];
+        if (kept[number] && piece.code && !piece.mixed)
+            list.push_back({unit.files[piece.file].name, piece.line, piece.last_line});
+        else if (kept[number] && piece.code)
+            add_places(piece, list);
+    }
+    return list;
+}
+
+// One for each file of a piece, as they come: the piece's key names their lines.
+void Declarations::add_places(const Piece &piece, std::vector<Place> &list) const {
+    const size_t first = list.size();
+    for (uint32_t at = piece.first; at < piece.end; at++) {
+        const Token &token = unit.tokens[at];
+        auto name = unit.files[token.file].name;
+        auto place = std::find_if(list.begin() + first, list.end(), [&](auto &one) { return one.file == name; });
+        if (place == list.end())
+            place = list.insert(place, {name, token.line, token.line});
+        place->line = std::min(place->line, token.line);
+        place->last_line = std::max(place->last_line, token.line);
+    }
+}
+
+bool Declarations::all_used() const {
+    for (auto name : idle(kept))
+        if (!reading.uses[name])
+            return false;
+    return true;
+}
+
+std::vector<bool> Declarations::with_locals() const {
+    std::vector<bool> marked = kept;
+    for (size_t number = 0; number < marked.size(); number++)
+        marked[number] = marked[number] || pieces.all[number].locals;
+    return marked;
+}
+
+// What headers define for this file alone, which the compiler wants to be used by something, be it by what is not.
+std::vector<uint32_t> Declarations::idle(const std::vector<bool> &marked) const {
+    std::vector<uint32_t> names;
+    for (size_t number = 0; number < marked.size(); number++) {
+        const Piece &piece = pieces.all[number];
+        for (uint32_t at = piece.names_at; marked[number] && piece.idle && piece.header && at < piece.names_end; at++)
+            if (pieces.how[at] == Declares::Ordinary)
+                names.push_back(pieces.names[at]);
+    }
+    return names;
+}
+
+void Declarations::mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
+    for (auto number : numbers)
+        marked[number] = true;
+    for (size_t number = 0; number < marked.size(); number++)
+        marked[number] = marked[number] || (pieces.all[number].pragma && pieces.all[number].header);
+    reach(unit, pieces, marked);
+}
+
+std::string Declarations::text(const std::vector<bool> &marked) const {
+    std::string written;
+    written.reserve(unit.text.size());
+    written += "# 0 \"" + std::string(unit.files[0].name) + "\"\n";
+    if (!unit.folder.empty())
+        written += "# 0 \"" + std::string(unit.folder) + "\"\n";
+    auto macro = unit.macros.begin();
+    for (size_t number = 0; number < marked.size(); number++) {
+        if (!marked[number])
+            continue;
+        const Piece &piece = pieces.all[number];
+        const Token &first = unit.tokens[piece.first];
+        auto &file = unit.files[first.file];
+        written += "# " + std::to_string(first.line) + " \"" + std::string(file.name) + (file.system ? "\" 3\n" : "\"\n");
+        const char *at = unit.place(piece.first), *end = unit.place(piece.end - 1) + unit.tokens[piece.end - 1].size;
+        while (macro != unit.macros.end() && macro->line.data() < at)
+            macro++;
+        for (; macro != unit.macros.end() && macro->line.data() < end; macro++) {
+            written.append(at, macro->line.data() - at);
+            at = macro->line.data() + macro->line.size();
+        }
+        written.append(at, end - at).push_back('\n');
+    }
+    // Who used them may not be here: nothing comes of an inline function that does.
+    std::string uses;
+    for (auto name : idle(marked))
+        if (reading.uses[name])
+            uses += "(void)(" + std::string(unit.names.word(name)) + ");";
+    if (!uses.empty())
+        written += "static inline __attribute__((unused)) void kperflab_front_uses(void){" + uses + "}\n";
+    return written;
+}
+
+}

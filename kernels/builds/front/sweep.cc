@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sweep.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <new>
+#include <string_view>
+#include <unordered_map>
+
+#include "compilation.h"
+#include "made_object.h"
+
+namespace front {
+
+namespace {
+
+// TICK: file systems stamp by a clock that may lag so far behind (clock_getres(2), CLOCK_REALTIME_COARSE).
+constexpr int64_t SECOND = 1'000'000'000, TICK = SECOND / 50, NONE = -1;
+constexpr size_t MOST_PROCESSES = 64;
+constexpr int LARGEST_SIZE = 1 << 30;
+
+int64_t nanoseconds(const timespec &time) { return time.tv_sec * SECOND + time.tv_nsec; }
+
+// When files were changed last; each is asked for once.
+class Times {
+public:
+    int64_t of(const std::string &path) {
+        auto [entry, fresh] = known_.try_emplace(path, NONE);
+        struct stat about;
+        if (fresh && !stat(path.c_str(), &about))
+            entry->second = nanoseconds(about.st_mtim);
+        return entry->second;
+    }
+
+private:
+    std::unordered_map<std::string, int64_t> known_;
+};
+
+struct Candidate {
+    MadeObject object;
+    int64_t newest;  // of its inputs
+};
+
+// What kbuild builds for the build itself depends on more than its files of dependencies say.
+bool is_left(const std::string &folder) { return folder == "./scripts" || folder == "./tools"; }
+
+void find_files(const std::string &folder, std::vector<std::string> &paths) {
+    DIR *list = opendir(folder.c_str());
+    if (!list)
+        return;
+    while (auto *entry = readdir(list)) {
+        const std::string name = entry->d_name, path = folder + "/" + name;
+        if (entry->d_type == DT_DIR && name != "." && name != ".." && !is_left(path))
+            find_files(path, paths);
+        else if (entry->d_type == DT_REG && name[0] == '.' && name.size() > 7 && name.compare(name.size() - 6, 6, ".o.cmd") == 0)
+            paths.push_back(path.substr(2));
+    }
+    closedir(list);
+}
+
+// Whether a time is over: what make generates from now on must be newer than what the sweep leaves. A change may be stamped a
+// second ahead, so as to be newer than all objects; that is waited for.
+bool has_passed(int64_t time) {
+    timespec clock;
+    clock_gettime(CLOCK_REALTIME, &clock);
+    const int64_t rest = time - nanoseconds(clock) + TICK;
+    if (rest > 2 * SECOND)
+        return false;
+    const timespec wait{rest / SECOND, rest % SECOND};
+    return rest <= 0 || !nanosleep(&wait, nullptr);
+}
+
+// The objects that make would make again because of a changed input, with all inputs there.
+std::vector<Candidate> candidates(const std::string &compiler) {
+    std::vector<std::string> paths;
+    find_files(".", paths);
+    std::sort(paths.begin(), paths.end());
+    Times times;
+    std::vector<Candidate> list;
+    for (auto &path : paths) {
+        Candidate candidate{{}, 0};
+        if (!candidate.object.read(path, compiler))
+            continue;
+        const int64_t made = times.of(candidate.object.path);
+        bool all = made != NONE;
+        for (auto &input : candidate.object.inputs) {
+            const int64_t time = times.of(input);
+            all &= time != NONE;
+            candidate.newest = std::max(candidate.newest, time);
+        }
+        for (auto &symbol : candidate.object.symbols)
+            all &= times.of(symbol) <= made;
+        if (all && candidate.newest > made && has_passed(candidate.newest))
+            list.push_back(std::move(candidate));
+    }
+    return list;
+}
+
+void look_at(const Settings &settings, const Candidate &candidate) {
+    auto &object = candidate.object;
+    const std::string made_of = Beside(object.path).made_of();
+    if (made_of.empty() || Compilation(settings, object.arguments).sweep(made_of) != Swept::Same)
+        return;
+    timespec time[2] = {{0, UTIME_OMIT}, {candidate.newest / SECOND, candidate.newest % SECOND}};
+    if (utimensat(AT_FDCWD, object.path.c_str(), time, AT_SYMLINK_NOFOLLOW))
+        return;
+    const std::string line = "  SAME    " + object.path + "\n";
+    [[maybe_unused]] ssize_t written = write(STDOUT_FILENO, line.data(), line.size());
+}
+
+}
+
+int sweep(const Settings &settings, const Words &arguments) {
+    if (arguments.size() != 2 || chdir(arguments[0].c_str()) || setenv("PWD", arguments[0].c_str(), 1))
+        return 2;
+    // A file's tokens take many megabytes, and the next file's as many again.
+    mallopt(M_MMAP_THRESHOLD, LARGEST_SIZE);
+    mallopt(M_TRIM_THRESHOLD, LARGEST_SIZE);
+    const size_t processes = std::clamp<size_t>(std::strtoul(arguments[1].c_str(), nullptr, 10), 1, MOST_PROCESSES);
+    const auto list = candidates(settings.compiler.substr(settings.compiler.rfind('/') + 1));
+    void *shared = mmap(nullptr, sizeof(std::atomic<size_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return 1;
+    auto *next = new (shared) std::atomic<size_t>(0);
+    for (size_t number = 0; number < processes; number++)
+        if (!fork()) {
+            for (size_t at; (at = next->fetch_add(1)) < list.size();)
+                look_at(settings, list[at]);
+            _exit(0);
+        }
+    int status, worst = 0;
+    while (wait(&status) > 0)
+        worst |= status;
+    return worst != 0;
+}
+
+}
