@@ -75,9 +75,10 @@ def _listed(numbers: Counter[str]) -> str:
 
 
 def _unable(campaign: Campaign) -> dict[str, set[str]]:
-    """Return the faults that were drawn where the machine cannot have them, by the reason."""
+    """Return the faults that were drawn where the machine cannot have them and never landed, by the reason."""
     faults: dict[str, set[str]] = defaultdict(set)
+    landed = {injection.fault for injection in campaign.injected if injection.hit}
     for injection in campaign.injected:
-        if injection.unable:
+        if injection.unable and injection.fault not in landed:
             faults[injection.unable].add(injection.fault)
     return faults

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from bench.faults.campaign import Lane, close_piece
 from bench.faults.campaign_file import (
@@ -29,7 +31,7 @@ from bench.faults.hand import PATIENCE_S, Hand, Loads
 from bench.faults.kinds import stages_of
 from bench.faults.lab import Lab, Wishes, fresh_places, wire_of
 from bench.faults.stages import Held, Scene
-from bench.faults.table import wrong
+from bench.faults.table import print_table, wrong
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -292,3 +294,18 @@ def test_faults_that_nobody_can_check_any_more_are_injected_again(tmp_path: Path
     assert campaign.forget_piece("/gone") == 1
     assert list(islice(campaign.upcoming(), 5)) == before
     assert campaign.hit == 3
+
+
+def test_a_fault_that_one_piece_could_not_have_and_another_had_is_not_called_missing(
+    tmp_path: Path,
+) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    had, missing, *_ = campaign.injected
+    assert had.fault != missing.fault
+    campaign.injected += [replace(each, hit=False, unable="no kernel") for each in (had, missing)]
+    campaign.injected[1] = replace(missing, hit=False)
+    console = Console(file=io.StringIO(), width=200)
+    print_table(campaign, console)
+    (line,) = [line for line in console.file.getvalue().splitlines() if "never injected here" in line]
+    assert missing.fault in line
+    assert had.fault not in line
