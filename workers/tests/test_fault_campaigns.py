@@ -304,8 +304,8 @@ def test_a_fault_that_one_piece_could_not_have_and_another_had_is_not_called_mis
     assert had.fault != missing.fault
     campaign.injected += [replace(each, hit=False, unable="no kernel") for each in (had, missing)]
     campaign.injected[1] = replace(missing, hit=False)
-    console = Console(file=io.StringIO(), width=200)
-    print_table(campaign, console)
-    (line,) = [line for line in console.file.getvalue().splitlines() if "never injected here" in line]
+    printed = io.StringIO()
+    print_table(campaign, Console(file=printed, width=200))
+    (line,) = [line for line in printed.getvalue().splitlines() if "never injected here" in line]
     assert missing.fault in line
     assert had.fault not in line
