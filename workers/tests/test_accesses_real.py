@@ -84,13 +84,11 @@ def test_each_cpu_s_accesses_come_home_whole(boot: Boot) -> None:
         locks.append(
             {address for (name, address), count in atomics.items() if name == "down_read" and count >= FILES}
         )
-    # All CPUs take the one lock of kernfs, at least once for each file in each of two windows.
-    (lock,) = set.intersection(*locks)
+    # All CPUs take the one lock of kernfs, at least once for each file in each of two windows; they may share others that often.
     assert slabs is not None
+    places = [place for lock in set.intersection(*locks) if (place := slabs.place(lock))]
     # struct kernfs_root comes from kzalloc(), and its rwsem is none of the first words.
-    place = slabs.place(lock)
-    assert place is not None
-    assert place.cache.startswith("kmalloc-")
+    (place,) = [place for place in places if place.cache.startswith("kmalloc-")]
     assert 8 < place.offset < place.size
     assert {"dentry", "inode_cache", "kmem_cache", "task_struct"} <= set(slabs.names)
 
