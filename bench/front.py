@@ -70,7 +70,7 @@ class Source:
 
     @property
     def object(self) -> str:
-        """Where its object goes, in the directory in which the compiler runs."""
+        """Path of its object in the directory in which the compiler runs."""
         return f"swept/{Path(self.path).stem}-{hashlib.sha256(self.path.encode()).hexdigest()[:8]}.o"
 
     @property

@@ -68,6 +68,8 @@ __all__ = ["BuildRequest", "Builder", "Limits", "ModuleSource"]
 _TAIL = 60
 # debian-6.1 with our guest fragment: 1,762 steps for 651 symbols, some 50 for a change of one file.
 _STEPS_PER_SYMBOL, _VARIANT_STEPS = 2.7, 50
+_VARIANT_ROOM = (VARIANT_BYTES, "the objects of a variant")
+_COLD_ROOM = (COLD_BYTES, "the objects of a whole build")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +209,7 @@ class Builder:
         """Build over the base's layer, or from nothing; keep: its objects become that layer."""
         request = plan.request
         base_id, tree_id = request.base.tree_id, request.revision.tree_id
-        room = (
-            (VARIANT_BYTES, "the objects of a variant")
-            if over
-            else (COLD_BYTES, "the objects of a whole build")
-        )
-        need_room(self._layers.objects, *room)
+        need_room(self._layers.objects, *(_VARIANT_ROOM if over else _COLD_ROOM))
         with scratch(self._layers.scratch) as own:
             objects = Layer(own_directory(own / "obj"))
             if over:
@@ -226,18 +223,15 @@ class Builder:
             kind = plan.layer if over else f"cold-{plan.layer}"
             guess = _VARIANT_STEPS if over else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
             changed = _changed_paths(plan) if over else []
-            again = steps_over_layer(objects.lower, changed_inputs(changed, plan.config, plan.base_config))
             with (
                 self._layers.source(request.tree, base_id, progress.tick) as lower,
-                progress.building(log, kind, guess, again),
+                progress.building(log, kind, guess, _steps_again(plan, changed, objects.lower)),
             ):
                 stamp = newer_than(objects.lower)
                 source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
                 flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
                 front = self._place_front(plan, own, out)
-                script = kbuild.BUILD_SCRIPT
-                if front and over and can_sweep(changed, plan.config, plan.base_config):
-                    script = SWEEP_SCRIPT + script
+                script = _script(plan, changed, sweeps=bool(front) and over)
                 ended = run(
                     ["sh", "-c", script, "sh", str(self.limits.cores), *flags],
                     SandboxPlace(source, objects, out, own / "work", front.shown if front else {}),
@@ -325,6 +319,15 @@ class Builder:
         artifact = self.artifacts.add(plan.key, place, metadata)
         self.log_path(plan.key).unlink()
         return artifact
+
+
+def _script(plan: _Plan, changed: list[str], *, sweeps: bool) -> str:
+    sweeps &= can_sweep(changed, plan.config, plan.base_config)
+    return SWEEP_SCRIPT * sweeps + kbuild.BUILD_SCRIPT
+
+
+def _steps_again(plan: _Plan, changed: list[str], objects: Path) -> int:
+    return steps_over_layer(objects, changed_inputs(changed, plan.config, plan.base_config))
 
 
 def _changed_paths(plan: _Plan) -> list[str]:

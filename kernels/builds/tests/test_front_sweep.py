@@ -49,7 +49,7 @@ class Sweeps:
         return replace(self.pretend.request(revision), base=self.base, trusted=True)
 
     def build(self, files: Mapping[str, str]) -> tuple[Artifact, dict[str, str], Counter[str]]:
-        """Build over the base; return what came of it, SAME or CC for each object, and the front's events."""
+        """Build over the base; return the artifact, SAME or CC for each object, and the front's events."""
         builder = Builder(self.home, Limits(seconds=120, cores=2), front=True)
         artifact = builder.build(self.request(files))
         steps = {path: step for step, path in _OBJECT.findall(artifact.log.read_text())}
@@ -88,7 +88,7 @@ def header(old: str, new: str) -> dict[str, str]:
     ("old", "new", "made"),
     [
         (USED, USED + "int nobody_calls(int);\n", []),
-        # The lines of a function move: its user is assembled anew, from what the sweep left.
+        # The lines of a function move: its user is assembled again, from what the sweep left.
         (USED, "int nobody_calls(int);\n" + USED, ["fs/buffer"]),
         ("i_ino;\n}", "i_ino + 1;\n}", ["fs/buffer"]),
         (
