@@ -7,7 +7,6 @@ import html
 import json
 import re
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +157,10 @@ def test_no_type_of_a_field_breaks_the_check_of_the_others(alice: User, value: A
 
 
 def _tried(description: dict[str, Any]) -> None:
-    with suppress(SubmissionRejected), every_fault(description):
+    """Refuse the description's name: the refusal is reported, whatever the checks of the other fields find."""
+    with pytest.raises(SubmissionRejected) as caught, every_fault(description):
         raise SpecError("name: not this one")
+    assert "name: not this one" in caught.value.lines()
 
 
 def posted(by: User, path: str, description: dict[str, Any]) -> Any:

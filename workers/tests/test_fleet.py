@@ -107,9 +107,12 @@ def test_a_killed_process_holds_no_turn(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.process
 def test_what_boots_elsewhere_waits_for_nobody(tmp_path: Path) -> None:
-    with turn(tmp_path, "alone"), turn(tmp_path, "free"):
-        pass
+    with turn(tmp_path, "alone"):
+        elsewhere = hold(tmp_path, "free")
+        assert held(elsewhere)
+        let_go(elsewhere)
 
 
 def test_builds_want_five_gib_or_five_per_cent(usage: SimpleNamespace, tmp_path: Path) -> None:
