@@ -114,11 +114,6 @@ class CompiledFiles:
             gone += about.st_size
         return gone
 
-    def forget(self, origin: str) -> None:
-        """Remove an origin's store."""
-        for path in self._store(origin).glob("*/*"):
-            path.unlink(missing_ok=True)
-
     def _store(self, origin: str) -> Path:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} names no origin")

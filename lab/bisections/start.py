@@ -5,7 +5,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -54,9 +53,7 @@ class BisectionRequest:
     series: str = ""
 
 
-def start_bisection(
-    *, asked: BisectionRequest, home: Path | None = None, on_progress: OnProgress = lambda _: None
-) -> Bisection:
+def start_bisection(*, asked: BisectionRequest, on_progress: OnProgress = lambda _: None) -> Bisection:
     """Return the unfinished bisection of these very questions, or a new one.
 
     Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault.
@@ -67,7 +64,7 @@ def start_bisection(
     metric = _metric(asked)
     target = find_target(asked.target)
     with submission_at_fault():
-        row, tree = open_named(spec, home or settings.HOME, on_progress)
+        row, tree = open_named(spec, settings.HOME, on_progress)
         if asked.series:
             on_progress(f"applying the series to {asked.good}")
             asked, commits = _applied(tree, asked)

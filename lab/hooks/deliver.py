@@ -59,26 +59,26 @@ def pause_s(tries: int) -> float:
     return plain * (0.75 + secrets.randbelow(501) / 1000)
 
 
-def deliver_due(*, now: datetime | None = None) -> list[DeliveryAttempt]:
+def deliver_due() -> list[DeliveryAttempt]:
     """Try the deliveries that are due, at most AT_ONCE; returns the result of each."""
-    moment = now or timezone.now()
-    waiting = Delivery.objects.filter(state=DeliveryState.WAITING, next_at__lte=moment)
+    now = timezone.now()
+    waiting = Delivery.objects.filter(state=DeliveryState.WAITING, next_at__lte=now)
     deliveries = list(waiting.select_related("hook", "user").order_by("next_at", "pk")[:AT_ONCE])
-    ours = [delivery for delivery in deliveries if _claim(delivery, moment)]
+    ours = [delivery for delivery in deliveries if _claim(delivery, now)]
     if not ours:
         return []
     plans = [
-        _plan(delivery, delivery.hook, int(moment.timestamp())) if delivery.hook else _mail(delivery)
+        _plan(delivery, delivery.hook, int(now.timestamp())) if delivery.hook else _mail(delivery)
         for delivery in ours
     ]
     answers = asyncio.run(_try_all(plans))
     return [_record(delivery, answer) for delivery, answer in zip(ours, answers, strict=True)]
 
 
-def forget_old(*, now: datetime | None = None) -> int:
+def forget_old() -> int:
     """Remove deliveries that have been over for KEPT; returns how many."""
     over = Delivery.objects.exclude(state=DeliveryState.WAITING)
-    return over.filter(created_at__lt=(now or timezone.now()) - KEPT).delete()[0]
+    return over.filter(created_at__lt=timezone.now() - KEPT).delete()[0]
 
 
 def _claim(delivery: Delivery, now: datetime) -> bool:

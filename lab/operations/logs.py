@@ -70,9 +70,9 @@ def subjects() -> dict[str, Subject]:
     return dict(_about.get())
 
 
-def set_up(form: str = "") -> None:
-    """Send every line of this process to the standard error. form: "json" or "text"; as KPERFLAB_LOG says if not given."""
-    logging.config.dictConfig(configuration(form or settings.LOG_FORM))
+def set_up() -> None:
+    """Send every line of this process to the standard error, in the form that KPERFLAB_LOG says."""
+    logging.config.dictConfig(configuration(settings.LOG_FORM))
 
 
 def configuration(form: str) -> dict[str, Any]:

@@ -64,14 +64,12 @@ def is_worked_on(experiment_id: int) -> bool:
     return builds.exists() or Run.objects.filter(state=RunState.RUNNING, experiment=experiment_id).exists()
 
 
-def claim_next_build(
-    *, by: str, queue: str | None = None, experiment_id: int | None = None, lease_s: float | None = None
-) -> Claim | None:
+def claim_next_build(*, by: str, queue: str | None = None, experiment_id: int | None = None) -> Claim | None:
     """Claim the next build of a queue, or of any; None if none waits."""
     if connection.vendor == "postgresql":
         text = _build_claim(queue is not None, experiment_id is not None)
         token = secrets.token_hex(16)
-        rows = _claim_at_once(text, by, token, lease_s, queue=queue, experiment=experiment_id)
+        rows = _claim_at_once(text, by, token, queue=queue, experiment=experiment_id)
         for build_id, unbegun in rows:
             if unbegun is not None:
                 _start(Experiment.objects.filter(variants__build=build_id))
@@ -79,15 +77,13 @@ def claim_next_build(
         return None
     while (pair := next_build_and_submitter(experiment_id, queue=queue)) is not None:
         build_id, submitter = pair
-        claim = claim_build(build_id, by=by, lease_s=lease_s, charged_to=submitter)
+        claim = claim_build(build_id, by=by, charged_to=submitter)
         if claim is not None:
             return claim
     return None
 
 
-def claim_next_run(
-    *, target: str, by: str, experiment_id: int | None = None, lease_s: float | None = None
-) -> Claim | None:
+def claim_next_run(*, target: str, by: str, experiment_id: int | None = None) -> Claim | None:
     """Claim the next run for a target; None if none is ready, or it boots another, or it may not boot.
 
     Raises UnknownRow where there is no such target.
@@ -96,7 +92,7 @@ def claim_next_run(
         token = secrets.token_hex(16)
         text = _run_claim(experiment_id is not None)
         try:
-            rows = _claim_at_once(text, by, token, lease_s, target=target, experiment=experiment_id)
+            rows = _claim_at_once(text, by, token, target=target, experiment=experiment_id)
         except IntegrityError:
             # A second process for this target was faster: it boots one kernel at a time.
             return None
@@ -109,10 +105,10 @@ def claim_next_run(
                 if unbegun is not None:
                     _start_one(unbegun)
                 return Claim("run", run_id, token, target)
-    return _claim_in_steps(target, by, experiment_id, lease_s)
+    return _claim_in_steps(target, by, experiment_id)
 
 
-def _claim_in_steps(target: str, by: str, experiment_id: int | None, lease_s: float | None) -> Claim | None:
+def _claim_in_steps(target: str, by: str, experiment_id: int | None) -> Claim | None:
     """Claim the next run on SQLite, or, on PostgreSQL, the first of a block that has moved."""
     with transaction.atomic():
         # Locking the target's row makes claims of one target queue up; SQLite has one writer anyway.
@@ -120,18 +116,15 @@ def _claim_in_steps(target: str, by: str, experiment_id: int | None, lease_s: fl
         if not _may_boot(row):
             return None
         while (run_id := next_run(experiment_id, target=target)) is not None:
-            claim = _take(run_id, row, by, lease_s)
+            claim = _take(run_id, row, by)
             if claim is not None:
                 return claim
     return None
 
 
-def _claim_at_once(
-    text: str, by: str, token: str, lease_s: float | None, **wanted: str | int | None
-) -> list[Any]:
+def _claim_at_once(text: str, by: str, token: str, **wanted: str | int | None) -> list[Any]:
     """Run a claim of one statement; return what it wrote, nothing if nothing was to be claimed."""
-    values = {"by": by, "token": token, "lease": lease_s or lease_seconds(), **wanted}
-    return run_prepared(text, values)
+    return run_prepared(text, {"by": by, "token": token, "lease": lease_seconds(), **wanted})
 
 
 @cache
@@ -191,7 +184,7 @@ def _may_boot(target: Target) -> bool:
     return usable and not Run.objects.filter(target=target, state=RunState.RUNNING).exists()
 
 
-def _take(run_id: int, target: Target, by: str, lease_s: float | None) -> Claim | None:
+def _take(run_id: int, target: Target, by: str, lease_s: float | None = None) -> Claim | None:
     """Claim a run for a target whose row is locked."""
     run = Run.objects.select_related("experiment").only(*_PLACE).get(pk=run_id)
     if run.target_id not in (None, target.pk):

@@ -5,7 +5,7 @@ The pages, REST and labctl take their progress from here, so that a dead worker 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -41,10 +41,10 @@ class _Held:
     claimed_by: str
     lease_until: datetime | None
 
-    def lost_s(self, now: datetime, alive: Callable[[str], bool]) -> float | None:
+    def lost_s(self, now: datetime) -> float | None:
         """Return for how many seconds its lease has been over, 0 where its process died before; None while it is held."""
         over = (now - self.lease_until).total_seconds() if self.lease_until else 0.0
-        return over if over > 0 else (None if alive(self.claimed_by) else 0.0)
+        return over if over > 0 else (None if is_alive(self.claimed_by) else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def current_progress(experiment_id: int, *, operator: bool = False) -> Experimen
 
 
 def current_progress_of(
-    experiments: Sequence[Experiment], alive: Callable[[str], bool] = is_alive, *, operator: bool = False
+    experiments: Sequence[Experiment], *, operator: bool = False
 ) -> dict[int, ExperimentProgress]:
     """Return by number how far experiments are; what is stalled has its reason, a way out and no time left.
 
@@ -84,7 +84,7 @@ def current_progress_of(
     for row in rows:
         why = way_out = ""
         if held[row.pk]:
-            why, way_out = _dead(held[row.pk], alive)
+            why, way_out = _dead(held[row.pk])
         else:
             takers = [worker for worker in workers if queues[row.pk] & worker.queues]
             # Workers that say themselves that they take nothing need no patience.
@@ -140,10 +140,10 @@ def _listening(queues: Collection[str]) -> list[_Listener]:
     return [_Listener(host, frozenset(queues), reason) for host, queues, reason in rows]
 
 
-def _dead(held: Iterable[_Held], alive: Callable[[str], bool]) -> tuple[str, str]:
+def _dead(held: Iterable[_Held]) -> tuple[str, str]:
     """Return why nothing claimed is worked on, and the way out; empty while anything is."""
     now = timezone.now()
-    lost = [(claim.label, claim.lost_s(now, alive)) for claim in held]
+    lost = [(claim.label, claim.lost_s(now)) for claim in held]
     if any(seconds is None for _, seconds in lost):
         return "", ""
     label, seconds = max(lost, key=lambda pair: pair[1] or 0.0)

@@ -62,9 +62,7 @@ class TrendStep:
     why: str = ""
 
 
-def find_steps(
-    revisions: Sequence[Sequence[float]], *, margin: float = 0.0, alpha: float = ALPHA
-) -> list[TrendStep]:
+def find_steps(revisions: Sequence[Sequence[float]], *, margin: float = 0.0) -> list[TrendStep]:
     """Return the steps of a trend, oldest first; pending are the last one, perhaps, and those that autocorrelation may be.
 
     revisions: for each revision in order its boots, at least one, finite, in the metric's unit. A revision counts as the
@@ -80,7 +78,7 @@ def find_steps(
         raise ValueError("the boots of a trend must be finite numbers")
     edges = np.cumsum([0, *(len(boots) for boots in groups)])
     trend = TrendNumbers(points, edges, LEAST_REVISIONS if many else LEAST_WITH_BOOTS, correlated=many)
-    places = change_points(trend, alpha)
+    places = change_points(trend, ALPHA)
     if not many:
         levels = [median(boots) for boots in revisions]
         places = [place for place in places if _lasts(levels, place)]

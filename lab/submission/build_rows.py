@@ -52,12 +52,12 @@ def find_build(inputs: BuildInputs, root: Path) -> Build:
     return build
 
 
-def build_over(first: int, others: Iterable[int], root: Path | None = None) -> None:
+def build_over(first: int, others: Iterable[int]) -> None:
     """Have the kernels that wait to be built for other experiments built over the objects of the first's base.
 
     Without it each revision, being a base, would be compiled whole. A kernel built over another base is another
     build: the variants of these experiments move to that build's row, and those of anybody else stay where they are.
-    Does nothing unless the first base is built. root: the state root, the lab's own if None.
+    Does nothing unless the first base is built.
     """
     base = Variant.objects.select_related("build").get(experiment=first, role=Role.BASE)
     if base.build is None or base.build.state != BuildState.BUILT:
@@ -75,7 +75,7 @@ def build_over(first: int, others: Iterable[int], root: Path | None = None) -> N
             continue
         inputs = BuildInputs(NamedRevision(build.commit, build.tree_id, build.commit), request, digest)
         with transaction.atomic():
-            _move_variants(build, find_build(inputs, root or settings.HOME), wanted)
+            _move_variants(build, find_build(inputs, settings.HOME), wanted)
 
 
 def _move_variants(old: Build, new: Build, experiments: list[int]) -> None:

@@ -38,9 +38,7 @@ class RevisionRange:
     target: str = "guest"
 
 
-def measurements(
-    *, wanted: RevisionRange, home: Path | None = None, on_progress: OnProgress = lambda _: None
-) -> list[ExperimentSpec]:
+def measurements(*, wanted: RevisionRange, on_progress: OnProgress = lambda _: None) -> list[ExperimentSpec]:
     """Return an experiment without switches for each revision, the oldest first; notes the tree's history.
 
     Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault.
@@ -50,7 +48,7 @@ def measurements(
         raise SubmissionRejected(f'revisions: "{wanted.revisions}" is not a range; write older..newer')
     first = _description(wanted, older, older)
     with submission_at_fault():
-        row, tree = open_named(first, home or settings.HOME, on_progress)
+        row, tree = open_named(first, settings.HOME, on_progress)
         start, end = resolve(tree, older), resolve(tree, newer)
         commits = (logged(tree, start.commit), *line(tree, start, end))
     remember(row, commits)

@@ -129,10 +129,10 @@ class TrendPage:
     unplaced: int
 
 
-def trend_list(*, all_metrics: bool = False) -> tuple[TrendPage, ...]:
-    """Return the trends with at least two points, those of primary metrics only unless `all_metrics`."""
-    rows = BasePoint.objects.all() if all_metrics else BasePoint.objects.filter(primary=True)
-    return tuple(page for page in _pages(rows) if len(page.points) >= LEAST_POINTS)
+def trend_list() -> tuple[TrendPage, ...]:
+    """Return the trends of primary metrics with at least two points."""
+    pages = _pages(BasePoint.objects.filter(primary=True))
+    return tuple(page for page in pages if len(page.points) >= LEAST_POINTS)
 
 
 def trend_page(key: str) -> TrendPage:

@@ -33,10 +33,9 @@ class TrendSummary:
     steps: tuple[StepView, ...]
 
 
-def refresh_trends(most: int | None = None) -> int:
-    """Compute the summaries that are stale, at most so many; returns how many. Writes nothing where points changed meanwhile."""
-    rows = Trend.objects.filter(stale=True).order_by("key").values_list("key", "changes")
-    stale = list(rows if most is None else rows[:most])
+def refresh_trends() -> int:
+    """Compute the summaries that are stale; returns how many. Writes nothing where points changed meanwhile."""
+    stale = list(Trend.objects.filter(stale=True).order_by("key").values_list("key", "changes"))
     for place in range(0, len(stale), _AT_ONCE):
         part = stale[place : place + _AT_ONCE]
         pages = trend_pages([key for key, _ in part])

@@ -103,9 +103,9 @@ OF_GIT = (
 )
 
 
-def git_top(start: Path | None = None) -> Path | None:
-    """The top of the git tree around a directory, the current one by default; None outside of one."""
-    here = (start or Path.cwd()).absolute()
+def git_top() -> Path | None:
+    """Return the top of the git tree around the current directory; None outside of one."""
+    here = Path.cwd()
     return next((path for path in (here, *here.parents) if (path / ".git").exists()), None)
 
 

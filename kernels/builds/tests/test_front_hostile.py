@@ -211,13 +211,3 @@ def test_a_folder_that_is_a_link_to_a_store_hands_nothing_on(tmp_path: Path, sto
     (tmp_path / "link").symlink_to(stores.root / "patch-1")
     assert stores.take("patch-2", tmp_path / "link") == {}
     assert _files(stores.root) == [f"patch-1/ab/{_KEY}", "patch-1/counts"]
-
-
-def test_forgetting_an_origin_leaves_the_others(tmp_path: Path, stores: CompiledFiles) -> None:
-    written = tmp_path / "written"
-    (written / "ab").mkdir(parents=True)
-    (written / "ab" / _KEY).write_bytes(_whole(b"object"))
-    stores.take("trusted", written)
-    stores.take("patch-1", written)
-    stores.forget("patch-1")
-    assert _files(stores.root) == [f"trusted/ab/{_KEY}"]

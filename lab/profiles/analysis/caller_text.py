@@ -37,17 +37,17 @@ class _Branch:
     below: dict[int, _Branch] = field(default_factory=dict)
 
 
-def call_text(tree: UnitedTree, own: Flags, symbol: str, *, least: float = LEAST) -> str:
+def call_text(tree: UnitedTree, own: Flags, symbol: str) -> str:
     """The chains that lead to a symbol, over some profiles together; one tree a command, the largest first.
 
-    own: bool[profiles]. Commands are the outermost frames. Empty where no command spends `least` in the symbol.
+    own: bool[profiles]. Commands are the outermost frames. Empty where no command spends LEAST in the symbol.
     """
     samples = int(tree.samples[own].sum())
     trees = []
     for command, alone in _chains(tree, own, symbol).values():
-        if samples and command.samples >= least * samples:
+        if samples and command.samples >= LEAST * samples:
             head = f"-  {_percent(command.samples, samples)}   {_percent(alone, samples)}"
-            lines = _lines(command, samples, least)
+            lines = _lines(command, samples)
             trees.append((command.samples, [f"{head}  {command.name}  {_place(symbol)} {symbol}", *lines]))
     trees.sort(key=lambda pair: -pair[0])
     return "".join(f"{line}\n" for _, lines in trees for line in lines)
@@ -87,8 +87,8 @@ def _shown(tree: UnitedTree, node: int) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
-def _lines(command: _Branch, samples: int, least: float) -> list[str]:
-    floor = least * samples
+def _lines(command: _Branch, samples: int) -> list[str]:
+    floor = LEAST * samples
     lines: list[str] = []
     waiting = [(branch, INDENT, True) for branch in _ordered(command, floor)]
     while waiting:
