@@ -158,6 +158,7 @@ urlpatterns = [
     path("runs/<int:run_id>/console/part", run.console_part, name="run_console_part"),
     path("runs/<int:run_id>/console.txt", run.console_raw, name="run_console_raw"),
     path("netboot/<str:mac>.ipxe", netboot.script, name="netboot_script"),
+    path("netboot/<str:mac>/<int:number>.ipxe", netboot.boot_script, name="netboot_boot_script"),
     path("netboot/<str:token>/kernel", netboot.kernel, name="netboot_kernel"),
     path("netboot/<str:token>/initrd", netboot.initrd, name="netboot_initrd"),
     path("netboot/<str:token>/next", netboot.following, name="netboot_next"),

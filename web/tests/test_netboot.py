@@ -37,7 +37,7 @@ def boot(settings: Any, tmp_path: Path) -> int:
 
 @pytest.fixture
 def script(boot: int, client: Client) -> str:
-    return client.get(f"/netboot/{MAC}.ipxe").content.decode()
+    return client.get(f"/netboot/{MAC}/{boot}.ipxe").content.decode()
 
 
 @pytest.fixture
@@ -57,7 +57,12 @@ def files(script: str) -> str:
 
 
 def test_a_machine_gets_its_script_once_and_then_its_own_disk(boot: int, client: Client) -> None:
-    answer = client.get(f"/netboot/{MAC}.ipxe")
+    for _ in range(2):
+        answer = client.get(f"/netboot/{MAC}.ipxe")
+        chain = f"chain http://10.0.2.2:8000/netboot/{MAC}/{boot}.ipxe || exit 1"
+        assert answer.content.decode().splitlines() == ["#!ipxe", chain, "exit"]
+        assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
+    answer = client.get(f"/netboot/{MAC}/{boot}.ipxe")
     lines = answer.content.decode().splitlines()
     assert (answer.status_code, lines[0], answer["Cache-Control"]) == (200, "#!ipxe", "no-store")
     (kernel,) = [line for line in lines if line.startswith("kernel ")]
@@ -69,11 +74,14 @@ def test_a_machine_gets_its_script_once_and_then_its_own_disk(boot: int, client:
     again = client.get(f"/netboot/{MAC}.ipxe").content.decode()
     assert again.splitlines()[-1] == "exit"
     assert "kernel" not in again
-    assert Netboot.objects.get().fetches == 2
+    again = client.get(f"/netboot/{MAC}/{boot}.ipxe").content.decode()
+    assert again.splitlines()[-1] == "exit"
+    assert Netboot.objects.get().fetches == 3
 
 
 def test_a_strange_machine_goes_on_to_its_own_disk(boot: int, client: Client) -> None:
-    for mac in ("52:54:00:00:00:00", "nonsense", "%0a", "${mac}"):
+    strange = ("52:54:00:00:00:00", "nonsense", "%0a", "${mac}")
+    for mac in (*strange, *(f"{mac}/{boot}" for mac in strange), f"{MAC}/{boot + 1}", f"{MAC}/{'9' * 100}"):
         answer = client.get(f"/netboot/{mac}.ipxe")
         assert answer.content.decode().splitlines()[-1] == "exit"
         assert mac not in answer.content.decode()
@@ -82,6 +90,7 @@ def test_a_strange_machine_goes_on_to_its_own_disk(boot: int, client: Client) ->
 
 def test_asking_for_the_head_alone_is_no_fetch(boot: int, client: Client) -> None:
     assert client.head(f"/netboot/{MAC}.ipxe").status_code == 405
+    assert client.head(f"/netboot/{MAC}/{boot}.ipxe").status_code == 405
     assert Netboot.objects.get().fetches == 0
 
 
@@ -168,6 +177,7 @@ def test_a_lab_without_an_address_for_machines_says_so_and_hands_out_nothing(
 ) -> None:
     settings.NETBOOT_URL = "http://127.0.0.1:8000"
     assert client.get(f"/netboot/{MAC}.ipxe").status_code == 503
+    assert client.get(f"/netboot/{MAC}/{boot}.ipxe").status_code == 503
     assert "KPERFLAB_NETBOOT_URL" in caplog.text
     assert Netboot.objects.get().fetches == 0
 

@@ -16,8 +16,8 @@ from django.test import Client
 
 from lab.models import Netboot, Target
 from lab.targets.netboot.boots import Opening, open_netboot
-from lab.targets.netboot.machine import hand_out
 from lab.targets.netboot.next_boot import leave_waiting
+from lab.targets.tests.asking import ask
 from web.views import netboot
 
 MAC = "52:54:00:6b:70:01"
@@ -41,7 +41,7 @@ def waiting(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, db: 
     path.write_bytes(b"initrd")
     Target.objects.create(name="metal-1", driver="metal", access={"mac": MAC})
     boot = opened()
-    handout = hand_out(MAC, "10.0.2.15")
+    handout = ask(MAC, "10.0.2.15")
     assert handout is not None
     leave_waiting(boot, 300)
     return boot, f"/netboot/{handout.token}/next"

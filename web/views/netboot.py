@@ -25,7 +25,7 @@ from lab.errors import (
     StoreUnreachable,
 )
 from lab.targets.netboot.address import netboot_url
-from lab.targets.netboot.machine import PIECE_BYTES, Handout, Part, file_of, hand_out, keep_piece
+from lab.targets.netboot.machine import PIECE_BYTES, Handout, Part, boot_for, file_of, hand_out, keep_piece
 from lab.targets.netboot.next_boot import Following, next_boot
 from web.api.auth import LoginLimit
 
@@ -34,6 +34,10 @@ log = logging.getLogger(__name__)
 _PLAIN = "text/plain; charset=utf-8"
 LOCAL_DISK = """#!ipxe
 echo kperflab: nothing to boot for this machine now; continuing with its next boot device
+exit
+"""
+THIS_BOOT = """#!ipxe
+chain {script} || exit 1
 exit
 """
 BOOT = """#!ipxe
@@ -91,11 +95,23 @@ def _answers_machines(view: Callable[..., HttpResponseBase]) -> Callable[..., Ht
 @_answers_machines
 @require_GET
 def script(request: HttpRequest, mac: str) -> HttpResponseBase:
-    """The iPXE script for the machine with this network card: what it is to boot now, once, or else its own disk."""
+    """The iPXE script for the machine with this network card: the address of the boot that waits for it, or else its own disk."""
     if refused := _too_often(request):
         return refused
     url = netboot_url()
-    handout = hand_out(mac, _caller(request))
+    boot = boot_for(mac, _caller(request))
+    text = LOCAL_DISK if boot is None else THIS_BOOT.format(script=f"{url}/netboot/{mac}/{boot}.ipxe")
+    return HttpResponse(text, content_type=_PLAIN)
+
+
+@_answers_machines
+@require_GET
+def boot_script(request: HttpRequest, mac: str, number: int) -> HttpResponseBase:
+    """The iPXE script of the boot that waits, once, or else the machine's own disk."""
+    if refused := _too_often(request):
+        return refused
+    url = netboot_url()
+    handout = hand_out(mac, number, _caller(request))
     return HttpResponse(LOCAL_DISK if handout is None else _boot_script(handout, url), content_type=_PLAIN)
 
 

@@ -66,6 +66,8 @@ class PretendMachine:
     def fetch_script(self) -> str:
         """Ask for the script; remember the addresses of the boot's files, if given."""
         script = Client().get(f"/netboot/{MAC}.ipxe").content.decode()
+        if chain := re.search(r"chain http://[0-9.:]+(/netboot/\S+)", script):
+            script = Client().get(chain[1]).content.decode()
         if match := re.search(r"kperflab\.report=http://[0-9.:]+(/netboot/\S+)", script):
             self.place = match[1]
         if match := re.search(r"kernel http://[0-9.:]+(/netboot/\S+)/kernel", script):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from lab.models import Netboot
 from lab.targets.netboot.boots import left_on
@@ -120,6 +121,16 @@ def test_a_machine_that_is_still_on_does_not_take_the_script_of_the_boot_to_come
     machine = PretendMachine(boots_well, on=True, while_off=asks_while_on)
     with bench.driver(machine).boot(bench.request) as session:
         assert list(session.records(20))
+
+
+def test_an_answer_that_nobody_waits_for_any_more_does_not_use_up_the_script(bench: Bench) -> None:
+    """A request from before the machine was turned off waits in the socket of a server that is down, and is answered now."""
+
+    def boots(machine: PretendMachine) -> None:
+        assert Client().get(f"/netboot/{MAC}.ipxe").status_code == 200
+        boots_well(machine)
+
+    bench.run(boots)
 
 
 def test_a_machine_that_starts_again_while_the_kernel_boots_is_a_failed_boot(bench: Bench) -> None:

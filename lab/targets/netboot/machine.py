@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boots over the network as the machine sees them: a script once, two files, and pieces of two streams to send.
 
-There is no sign-in here: the script goes to any client that knows the card's address while a boot waits, and all else to clients with the
-tokens that are in the script. So nothing is trusted: everything is bounded, and for one boot only. The client that fetched the script fetches the
-files, and pieces come from one address; where the target's access says which address the machine has, from that alone. A request
-from elsewhere gets nothing and leaves an alarm, upon which the driver discards the boot.
+There is no sign-in here: the script goes to any client that knows the card's address while a boot waits, and first asks which boot that is; all
+else goes to clients with the tokens that are in the script. So nothing is trusted: everything is bounded, and for one boot only. The client
+that fetched the script fetches the files, and pieces come from one address; where the target's access says which address the machine has,
+from that alone. A request from elsewhere gets nothing and leaves an alarm, upon which the driver discards the boot.
 """
 
 import hashlib
@@ -60,27 +60,39 @@ class Handout:
     cmdline: str
 
 
-def hand_out(mac: str, address: str) -> Handout | None:
+def boot_for(mac: str, address: str) -> int | None:
     """The boot that waits for the card of that address; None if there is none, or it was handed out before.
 
-    address: the client's, in the network; stored if it is valid. The token is made here, so that it is known to the machine alone. Each further fetch is counted: a machine that asks
-    again has started again.
+    address: the client's, in the network. Nothing is used up: who is answered may be gone, as where the server was down and the
+    request waited in its socket. What was handed out is counted: a machine that asks once more has started again.
     """
-    if not MAC.fullmatch(mac):
+    boot = _open_boot(mac, address)
+    if boot is None:
         return None
-    boots = Netboot.objects.filter(closed_at=None, expires_at__gt=timezone.now(), target__driver__in=MACHINES)
-    boot = boots.filter(target__access__mac__iexact=mac.replace("-", ":")).order_by("pk").last()
-    if boot is None or not _is_expected(boot, address):
-        return None
+    rows = Netboot.objects.filter(pk=boot.pk)
     if boot.way != "power":
         # Its firmware asks, so it left the kernel that was to start this one: told as one that started again.
-        Netboot.objects.filter(pk=boot.pk).update(fetches=F("fetches") + 2)
+        rows.update(fetches=F("fetches") + 2)
+        return None
+    if rows.filter(fetches__gt=0).update(fetches=F("fetches") + 1):
+        _note_another(boot.pk, address)
+        return None
+    return boot.pk
+
+
+def hand_out(mac: str, boot_id: int, address: str) -> Handout | None:
+    """Hand out the boot that `boot_for` answered to the same card; None if that is over, or was handed out before.
+
+    address: as there, stored if it is valid. Only who got that answer since the machine was turned off knows the boot, so it is there to
+    boot it. The token is made here, so that it is known to the machine alone.
+    """
+    boot = _open_boot(mac, address)
+    if boot is None or boot.pk != boot_id or boot.way != "power":
         return None
     handout = hand_over(boot, address)
     if handout is None:
         Netboot.objects.filter(pk=boot.pk).update(fetches=F("fetches") + 1)
-        first = Netboot.objects.values_list("fetched_from", flat=True).get(pk=boot.pk)
-        _is_same(boot.pk, first, address, "its script")
+        _note_another(boot.pk, address)
     return handout
 
 
@@ -144,6 +156,21 @@ def boot_of(token: str) -> Netboot:
     if boot is None or not boot.fetches or not hmac.compare_digest(boot.token_sha256, hashed):
         raise NetbootClosed(_CLOSED)
     return boot
+
+
+def _open_boot(mac: str, address: str) -> Netboot | None:
+    """The newest open boot of a card, if the caller may be its machine."""
+    if not MAC.fullmatch(mac):
+        return None
+    boots = Netboot.objects.filter(closed_at=None, expires_at__gt=timezone.now(), target__driver__in=MACHINES)
+    boot = boots.filter(target__access__mac__iexact=mac.replace("-", ":")).order_by("pk").last()
+    return boot if boot and _is_expected(boot, address) else None
+
+
+def _note_another(boot_id: int, address: str) -> None:
+    """Note an alarm where a script was asked for again from another address than the one that it went to."""
+    first = Netboot.objects.values_list("fetched_from", flat=True).get(pk=boot_id)
+    _is_same(boot_id, first, address, "its script")
 
 
 def _is_expected(boot: Netboot, address: str) -> bool:

@@ -31,7 +31,8 @@ from lab.targets.netboot.boots import (
     take_pieces,
 )
 from lab.targets.netboot.files import initrd_file, kernel_file, offer_initrd, withdraw_initrd
-from lab.targets.netboot.machine import AHEAD, Handout, file_of, hand_out, keep_piece
+from lab.targets.netboot.machine import AHEAD, Handout, boot_for, file_of, hand_out, keep_piece
+from lab.targets.tests.asking import ask
 from lab.tests.made import make_artifact
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +50,7 @@ def opened(lifetime_s: float = 600) -> int:
 
 
 def handed(mac: str = MAC) -> Handout:
-    handout = hand_out(mac, "10.0.2.15")
+    handout = ask(mac, "10.0.2.15")
     assert handout is not None
     return handout
 
@@ -58,10 +59,26 @@ def test_a_script_is_handed_out_once_and_further_asking_is_counted(metal: Target
     boot = opened()
     first = handed("52-54-00-6B-70-01")
     assert (first.boot_id, first.cmdline) == (boot, "quiet ip=dhcp")
-    assert hand_out(MAC, "10.0.2.15") is None
-    assert hand_out(MAC, "10.0.2.99") is None
+    assert ask(MAC, "10.0.2.15") is None
+    assert ask(MAC, "10.0.2.99") is None
     progress = netboot_progress(boot)
     assert (progress.fetches, progress.fetched_from, progress.loaded) == (3, "10.0.2.15", False)
+
+
+def test_an_answer_that_nobody_got_uses_nothing_up(metal: Target) -> None:
+    boot = opened()
+    assert boot_for(MAC, "10.0.2.15") == boot_for(MAC, "10.0.2.15") == boot
+    assert netboot_progress(boot).fetches == 0
+    assert handed().boot_id == boot
+
+
+def test_an_answer_about_the_boot_before_opens_nothing_of_the_next(metal: Target) -> None:
+    before = boot_for(MAC, "10.0.2.15") or opened()
+    boot = opened()
+    assert hand_out(MAC, before, "10.0.2.15") is None
+    assert netboot_progress(boot).fetches == 0
+    assert hand_out("52:54:00:6b:70:02", boot, "10.0.2.15") is None
+    assert handed().boot_id == boot
 
 
 def test_the_token_is_known_to_the_machine_alone(metal: Target) -> None:
@@ -76,20 +93,20 @@ def test_the_token_is_known_to_the_machine_alone(metal: Target) -> None:
 @pytest.mark.parametrize("mac", ["52:54:00:6b:70:02", "", "x" * 5000, "52:54:00:6b:70:01' OR 1=1", "%"])
 def test_other_cards_get_nothing(metal: Target, mac: str) -> None:
     opened()
-    assert hand_out(mac, "10.0.2.15") is None
+    assert ask(mac, "10.0.2.15") is None
     assert netboot_progress(Netboot.objects.get().pk).fetches == 0
 
 
 def test_an_address_that_is_none_is_not_kept(metal: Target) -> None:
     opened()
-    assert hand_out(MAC, "unknown") is not None
+    assert ask(MAC, "unknown") is not None
     assert Netboot.objects.get().fetched_from is None
 
 
 def test_a_target_that_is_not_metal_is_never_booted_so(metal: Target) -> None:
     opened()
     Target.objects.filter(pk=metal.pk).update(driver="libvirt")
-    assert hand_out(MAC, "") is None
+    assert ask(MAC, "") is None
 
 
 def test_nothing_goes_on_after_a_boot_is_over(metal: Target) -> None:
@@ -105,12 +122,12 @@ def test_nothing_goes_on_after_a_boot_is_over(metal: Target) -> None:
         with pytest.raises(NetbootClosed):
             refused()
     assert not NetbootPiece.objects.exists()
-    assert hand_out(MAC, "") is None
+    assert ask(MAC, "") is None
 
 
 def test_a_boot_expires_unless_it_is_extended(metal: Target) -> None:
     boot = opened(lifetime_s=-1)
-    assert hand_out(MAC, "") is None
+    assert ask(MAC, "") is None
     extend_netboot(boot, 60)
     token = handed().token
     assert keep_piece(token, "records", 0, b"x")

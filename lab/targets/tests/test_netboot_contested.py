@@ -13,7 +13,8 @@ from django.test import Client
 from lab.errors import NetbootClosed
 from lab.models import Netboot, NetbootPiece, Target
 from lab.targets.netboot.boots import Opening, netboot_progress, open_netboot
-from lab.targets.netboot.machine import Handout, file_of, hand_out, keep_piece
+from lab.targets.netboot.machine import Handout, boot_for, file_of, hand_out, keep_piece
+from lab.targets.tests.asking import ask
 
 pytestmark = [pytest.mark.django_db, pytest.mark.hostile]
 
@@ -35,7 +36,7 @@ def metal(settings: Any, tmp_path: Path) -> Target:
 
 def opened(address: str = MACHINE) -> tuple[int, Handout]:
     boot = open_netboot(Opening("metal-1", "a" * 64, "initrd", "quiet", 600))
-    handout = hand_out(MAC, address)
+    handout = ask(MAC, address)
     assert handout is not None
     return boot, handout
 
@@ -46,20 +47,28 @@ def alarm(boot: int) -> str:
 
 def test_a_machine_that_starts_again_is_no_alarm(metal: Target) -> None:
     boot, _ = opened()
-    assert hand_out(MAC, MACHINE) is None
+    assert ask(MAC, MACHINE) is None
     assert (alarm(boot), netboot_progress(boot).fetches) == ("", 2)
 
 
 @pytest.mark.parametrize("mac", [MAC, MAC.upper(), MAC.replace(":", "-")])
 def test_a_script_that_two_ask_for_is_an_alarm(metal: Target, mac: str) -> None:
     boot, _ = opened()
-    assert hand_out(mac, OTHER) is None
+    assert ask(mac, OTHER) is None
     assert alarm(boot) == f"its script concerned two addresses, {MACHINE} and {OTHER}"
 
 
 def test_who_was_faster_than_the_machine_is_found_out_when_the_machine_asks(metal: Target) -> None:
     boot, _ = opened(OTHER)
-    assert hand_out(MAC, MACHINE) is None
+    assert ask(MAC, MACHINE) is None
+    assert alarm(boot) == f"its script concerned two addresses, {OTHER} and {MACHINE}"
+
+
+def test_of_two_who_know_which_boot_waits_one_gets_it_and_the_other_is_an_alarm(metal: Target) -> None:
+    boot = open_netboot(Opening("metal-1", "a" * 64, "initrd", "quiet", 600))
+    assert boot_for(MAC, OTHER) == boot_for(MAC, MACHINE) == boot
+    assert hand_out(MAC, boot, OTHER) is not None
+    assert hand_out(MAC, boot, MACHINE) is None
     assert alarm(boot) == f"its script concerned two addresses, {OTHER} and {MACHINE}"
 
 
@@ -97,10 +106,10 @@ def test_a_target_with_an_address_gives_to_no_other_and_takes_from_no_other(
     metal.save()
     boot = open_netboot(Opening("metal-1", "a" * 64, "initrd", "quiet", 600))
     with caplog.at_level(logging.WARNING):
-        assert hand_out(MAC, asker) is None
+        assert ask(MAC, asker) is None
     assert netboot_progress(boot).fetches == 0
     assert f"asked as machine metal-1, which has {MACHINE}" in caplog.text
-    handout = hand_out(MAC, MACHINE)
+    handout = ask(MAC, MACHINE)
     assert handout is not None
     with pytest.raises(NetbootClosed, match=NOTHING):
         keep_piece(handout.token, "records", 0, b"theirs", asker)
@@ -110,7 +119,7 @@ def test_a_target_with_an_address_gives_to_no_other_and_takes_from_no_other(
 
 def test_over_http_the_callers_address_counts(metal: Target, client: Client) -> None:
     boot = open_netboot(Opening("metal-1", "a" * 64, "initrd", "quiet", 600))
-    script = client.get(f"/netboot/{MAC}.ipxe", REMOTE_ADDR=MACHINE).content.decode()
+    script = client.get(f"/netboot/{MAC}/{boot}.ipxe", REMOTE_ADDR=MACHINE).content.decode()
     kernel = next(word for word in script.split() if word.endswith("/kernel")).removeprefix(
         "http://10.0.2.2:8000"
     )

@@ -13,8 +13,9 @@ from django.utils import timezone
 from lab.errors import NetbootClosed
 from lab.models import Netboot, Target
 from lab.targets.netboot.boots import Opening, close_netboot, left_on, netboot_progress, open_netboot
-from lab.targets.netboot.machine import file_of, hand_out, keep_piece
+from lab.targets.netboot.machine import file_of, keep_piece
 from lab.targets.netboot.next_boot import Following, is_left_waiting, leave_waiting, next_boot, waiting_boot
+from lab.targets.tests.asking import ask
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def opened(follows: int | None = None, target: str = "metal-1") -> int:
 def waiting(metal: Target) -> tuple[int, str]:
     """A boot that went well, whose machine asked for what follows; and its token."""
     boot = opened()
-    handout = hand_out(MAC, "10.0.2.15")
+    handout = ask(MAC, "10.0.2.15")
     assert handout is not None
     keep_piece(handout.token, "records", 0, b"all of it")
     leave_waiting(boot, 300)
@@ -105,7 +106,7 @@ def test_a_token_that_is_none_learns_nothing(waiting: tuple[int, str], token: st
 
 def test_a_token_of_files_is_not_one_to_ask_with(metal: Target) -> None:
     opened()
-    handout = hand_out(MAC, "")
+    handout = ask(MAC, "")
     assert handout is not None
     with pytest.raises(NetbootClosed):
         next_boot(handout.files_token, "")
@@ -122,7 +123,7 @@ def test_a_boot_by_kexec_is_nothing_that_firmware_gets(waiting: tuple[int, str])
     """A machine whose firmware asks has left the kernel that was to start it."""
     boot, token = waiting
     after = opened(follows=boot)
-    assert hand_out(MAC, "10.0.2.15") is None
+    assert ask(MAC, "10.0.2.15") is None
     assert netboot_progress(after).fetches == 2
     assert next_boot(token, "10.0.2.15") is None
 
@@ -142,7 +143,7 @@ def test_another_boot_by_power_ends_the_waiting(waiting: tuple[int, str]) -> Non
 
 def test_a_machine_waits_only_after_a_boot_that_went_well_and_once_it_asked(metal: Target) -> None:
     boot = opened()
-    handout = hand_out(MAC, "10.0.2.15")
+    handout = ask(MAC, "10.0.2.15")
     assert handout is not None
     assert next_boot(handout.token, "10.0.2.15") is None
     assert (is_left_waiting("metal-1"), waiting_boot("metal-1")) == (False, None)
