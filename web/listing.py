@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The address of a filtered list: read, checked, and written again for sorting and paging. Pure."""
+"""The address of a filtered list: read, checked, and written again for sorting and paging."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import wraps
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
 
 from lab.experiments.list_page import NEWEST, ORDERS, ExperimentFilter, FilterChoices
 
@@ -111,10 +113,29 @@ def _date(text: str) -> tuple[datetime | None, str]:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC), ""
 
 
-def kept_filters(query: str) -> str:
-    """Return the filters of an address without the page, such as "?state=running"; "" if none is set."""
-    kept = [pair for pair in parse_qsl(query.lstrip("?")) if pair[0] != "page"]
-    return f"?{urlencode(kept)}" if kept else ""
+def kept_filters(request: HttpRequest) -> str:
+    """Return the filters of an address without the page, such as "state=running"; "" if none is set."""
+    return urlencode([pair for pair in parse_qsl(request.GET.urlencode()) if pair[0] != "page"])
+
+
+def without_empty_filters(
+    view: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Redirect to the address without its empty filters, which a form sends, too: an address to share has only those that filter."""
+
+    @wraps(view)
+    def shortened(request: HttpRequest) -> HttpResponse:
+        if "" not in request.GET.values():
+            return view(request)
+        kept = kept_filters(request)
+        return redirect(f"{request.path}?{kept}" if kept else request.path)
+
+    return shortened
+
+
+def searched(query: QueryDict) -> str:
+    """Return the words that a list is searched for."""
+    return query.get("search", "").replace("\0", "").strip()[:LONGEST]
 
 
 def page_number(request: HttpRequest) -> int:

@@ -35,7 +35,6 @@ def listing(request: HttpRequest) -> HttpResponse:
     choices = filter_choices()
     asked, number, errors = read_asked(query, choices)
     page = list_page(asked, number)
-    filters = kept_filters(request.GET.urlencode())
     ctx = {
         "rows": []
         if errors
@@ -48,7 +47,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         "errors": errors,
         "selects": selects(query, choices, errors),
         "columns": columns(query, asked.ordering),
-        "narrowed": bool(filters),
+        "narrowed": bool(kept_filters(request)),
         "earlier": address(query, page=str(page.page - 1))
         if page.page > 2
         else address(query)

@@ -25,7 +25,7 @@ from lab.targets.changes import set_target_enabled
 from lab.targets.quarantine import release_target
 from lab.targets.waiting_boots import waiting_boots
 from web.access import needs, person
-from web.listing import kept_filters, page_number
+from web.listing import kept_filters, page_number, searched, without_empty_filters
 from web.words import duration
 
 # A build and its artifact take some GiB; below this share of the disk the next ones may fail.
@@ -42,10 +42,9 @@ _CHIPS = {**_LIKE, "busy": "running", "well": "done"}
 
 @needs("operate")
 @require_safe
+@without_empty_filters
 def show(request: HttpRequest) -> HttpResponse:
     """Show the state of the lab; the address narrows the list of targets."""
-    if "" in request.GET.values():
-        return redirect(request.path + kept_filters(request.GET.urlencode()))
     return render(request, "web/lab.html", _now(request))
 
 
@@ -58,8 +57,8 @@ def live(request: HttpRequest) -> HttpResponse:
 
 def _asked(query: QueryDict) -> FleetFilter:
     """Read the address; a state that is none of ours narrows nothing."""
-    search, state = query.get("search", "").replace("\0", "").strip()[:200], query.get("state", "")
-    return FleetFilter(search, query.get("group", "")[:100], state if state in STATES else "")
+    state = query.get("state", "")
+    return FleetFilter(searched(query), query.get("group", "")[:100], state if state in STATES else "")
 
 
 def _now(request: HttpRequest) -> dict[str, object]:
@@ -68,8 +67,6 @@ def _now(request: HttpRequest) -> dict[str, object]:
     queues = queue_lines(workers, waiting)
     disk = shutil.disk_usage(settings.HOME)
     forsaken = [queue for queue in queues if queue.forsaken]
-    kept = request.GET.copy()
-    kept.pop("page", None)
     return {
         "lacking": [check for check in readiness() if not check.ok],
         **_fleet(request, fleet_state(workers, waiting)),
@@ -92,7 +89,7 @@ def _now(request: HttpRequest) -> dict[str, object]:
         "used_percent": round(100 * (disk.total - disk.free) / disk.total),
         "low": disk.free < _LOW * disk.total,
         "query": request.GET.urlencode(),
-        "kept": kept.urlencode(),
+        "kept": kept_filters(request),
     }
 
 

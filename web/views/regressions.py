@@ -18,7 +18,7 @@ from lab.comparisons.regressions import (
 from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused, Outdated
 from web.access import needs, person
-from web.listing import kept_filters, page_number
+from web.listing import kept_filters, page_number, searched, without_empty_filters
 from web.views.explain import explain
 
 
@@ -30,25 +30,21 @@ def read_filter(query: QueryDict) -> RegressionFilter:
         tree=query.get("tree", "")[:100],
         workload=query.get("workload", "")[:100],
         target=query.get("target", "")[:100],
-        search=query.get("search", "").replace("\0", "").strip()[:200],
+        search=searched(query),
         primary=query.get("metrics") != "all",
     )
 
 
 @require_safe
+@without_empty_filters
 def listing(request: HttpRequest) -> HttpResponse:
-    """All regressions that match the filters, which the address holds."""
-    if "" in request.GET.values():
-        # A form sends what was left empty too; an address to share says only what it filters by.
-        return redirect(request.path + kept_filters(request.GET.urlencode()))
+    """Show all regressions that match the filters of the address."""
     chosen = read_filter(request.GET)
-    kept = request.GET.copy()
-    kept.pop("page", None)
     ctx = {
         "page": regression_page(chosen, page_number(request)),
         "chosen": chosen,
         "choices": regression_choices(),
-        "query": kept.urlencode(),
+        "query": kept_filters(request),
     }
     return render(request, "web/regressions.html", ctx)
 

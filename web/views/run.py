@@ -41,9 +41,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
         "extras": _text(page.extras),
         "profiles": _profiles(page),
         "notes": notes_on(run=run_id),
-        "log": log,
-        "follow": _follow(page.row.state, log),
-        "address": reverse("run_console_part", args=[run_id]),
+        **_followed(log, page.row.state, reverse("run_console_part", args=[run_id])),
     }
     return render(request, "web/run.html", ctx)
 
@@ -52,15 +50,8 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
 def console(request: HttpRequest, run_id: int) -> HttpResponse:
     """The end of a run's console, or with ?all=1 the whole of it; it grows while the run is under way."""
     page = run_page(run_id)
-    log = _log(request, page.console)
-    ctx = {
-        "page": page,
-        "run": page.row,
-        "whole": "all" in request.GET,
-        "log": log,
-        "follow": _follow(page.row.state, log),
-    }
-    return render(request, "web/console.html", ctx | {"address": reverse("run_console_part", args=[run_id])})
+    log = _log(request, page.console, page.row.state, reverse("run_console_part", args=[run_id]))
+    return render(request, "web/console.html", {"page": page, "run": page.row, **log})
 
 
 @require_safe
@@ -80,15 +71,8 @@ def console_raw(request: HttpRequest, run_id: int) -> HttpResponseBase:
 def build_log(request: HttpRequest, build_id: int) -> HttpResponse:
     """One build: how it ended, and the end of its log, which grows while it is made."""
     page = build_page(build_id)
-    log = _log(request, page.log)
-    ctx = _build(page) | {
-        "request_text": _text(page.row.request),
-        "whole": "all" in request.GET,
-        "log": log,
-        "follow": _follow(page.row.state, log),
-        "address": reverse("build_log_part", args=[build_id]),
-    }
-    return render(request, "web/build.html", ctx)
+    log = _log(request, page.log, page.row.state, reverse("build_log_part", args=[build_id]))
+    return render(request, "web/build.html", _build(page) | {"request_text": _text(page.row.request), **log})
 
 
 @require_safe
@@ -128,9 +112,9 @@ def _build(page: BuildPage) -> dict[str, object]:
     }
 
 
-def _follow(state: str, log: Log) -> int | None:
-    """From which byte on the page is to ask for more; None if there will be none."""
-    return log.size if state in _OPEN else None
+def _followed(log: Log, state: str, address: str) -> dict[str, object]:
+    """Return a log for a page, with the byte from which the page asks the address for more; None if no more comes."""
+    return {"log": log, "follow": log.size if state in _OPEN else None, "address": address}
 
 
 def _part(request: HttpRequest, file: KeptFile | None, state: str) -> HttpResponse:
@@ -154,8 +138,11 @@ def _part(request: HttpRequest, file: KeptFile | None, state: str) -> HttpRespon
     return answer
 
 
-def _log(request: HttpRequest, file: KeptFile | None) -> Log:
-    return read_end(file, limit=WHOLE_BYTES if "all" in request.GET else TAIL_BYTES)
+def _log(request: HttpRequest, file: KeptFile | None, state: str, address: str) -> dict[str, object]:
+    """Return the end of a log for its own page, or with ?all=1 the whole of it."""
+    whole = "all" in request.GET
+    log = read_end(file, limit=WHOLE_BYTES if whole else TAIL_BYTES)
+    return {"whole": whole, **_followed(log, state, address)}
 
 
 def _download(file: KeptFile | None, name: str) -> HttpResponseBase:

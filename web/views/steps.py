@@ -21,6 +21,7 @@ from lab.trends.step_decisions import decide_steps, decisions_of
 from lab.trends.step_groups import MetricStep, StepGroup, group_steps
 from lab.trends.summary import TrendSummary
 from web.access import needs, person
+from web.listing import searched
 
 STATES = ("open", "accepted", "ignored", "all")
 SORTS = {"size": "largest", "new": "newest", "name": "name"}
@@ -52,7 +53,7 @@ def read_asked(query: QueryDict) -> TrendsAsked:
     """Read the address; words that are not ours are the first ones of their list."""
     state, sort = query.get("state", ""), query.get("sort", "")
     return TrendsAsked(
-        search=query.get("search", "").replace("\0", "").strip()[:200],
+        search=searched(query),
         tree=query.get("tree", "")[:100],
         target=query.get("target", "")[:100],
         state=state if state in STATES else "open",

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.bisections.pages import bisections_of
@@ -17,7 +17,7 @@ from lab.statistics.verdict_words import DIRECTIONS
 from lab.trends.page import StepView, TrendLine, TrendPage, trend_page
 from lab.trends.repeatability import repeatability
 from lab.trends.summary import courses, trend_summaries
-from web.listing import kept_filters
+from web.listing import kept_filters, without_empty_filters
 from web.trendchart import Dot, Jump, spark, trend_plot
 from web.views.steps import DECIDED, SORTS, STATES, read_asked, step_rows
 from web.views.trend_data import chart
@@ -31,11 +31,9 @@ _LISTED = 25
 
 
 @require_safe
+@without_empty_filters
 def listing(request: HttpRequest) -> HttpResponse:
-    """The steps by cause, then all trends of primary metrics with their course and last step."""
-    if "" in request.GET.values():
-        # A form sends what was left empty too; an address to share says only what it filters by.
-        return redirect(request.path + kept_filters(request.GET.urlencode()))
+    """Show the steps by cause, then all trends of primary metrics with their course and last step."""
     asked, trends = read_asked(request.GET), trend_summaries()
     fitting = [trend for trend in trends if trend.line.primary and asked.fits(trend.line)]
     if asked.sort == "new":
@@ -58,7 +56,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         "sorts": SORTS.items(),
         "trees": sorted({trend.line.tree for trend in trends}),
         "targets": sorted({trend.line.target for trend in trends}),
-        "kept": kept_filters(request.GET.urlencode()).removeprefix("?"),
+        "kept": kept_filters(request),
         "decided": request.session.pop(DECIDED, None),
         "repeats": repeatability(),
     }
