@@ -104,8 +104,8 @@ def _go_on(lane: Lane, plan: Plan) -> None:
     lab = lane.lab
     targets = [*lab.targets, *([FAR] if lab.far else [])]
     loads = Loads(
-        Load(lab.home, tuple(targets), lab.wishes.seed),
-        GuestLoad(lab.home, lab.wishes.kernel) if lab.wishes.kernel else None,
+        Load(lab.home, tuple(targets), lab.setup.seed),
+        GuestLoad(lab.home, lab.setup.kernel) if lab.setup.kernel else None,
     )
     hand = Hand(lab, loads)
     begun = time.monotonic()
@@ -208,7 +208,7 @@ def _follow(lab: Lab, injection: Injected, held: dict[tuple[str, int], str], sin
                     injection.takeover_s = max(injection.takeover_s or 0.0, round(at - since, 2))
                 del open_claims[kind, row]
         time.sleep(0.05)
-    injection.late = bool(open_claims) or (injection.takeover_s or 0.0) > 2 * lab.wishes.lease_s
+    injection.late = bool(open_claims) or (injection.takeover_s or 0.0) > 2 * lab.setup.lease_s
 
 
 def _freed(kind: str, row: int, token: str) -> tuple[float, str] | None:

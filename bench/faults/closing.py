@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 from bench.faults.campaign_file import changing
-from bench.faults.lab import Wishes, left_behind
+from bench.faults.lab import LabSetup, left_behind
 
 
 def main(path: Path, home: str) -> None:
     """Do so for the piece of a campaign's file whose lab is there."""
     with changing(path) as campaign:
         piece = campaign.piece(home)
-    setup = Wishes(Path(home), campaign.seed, lease_s=campaign.lease_s, machine=False)
+    setup = LabSetup(Path(home), campaign.seed, lease_s=campaign.lease_s, machine=False)
     with left_behind(setup, piece.port) as lab:
         # Django is set up by now, with the lab's environment.
         from bench.faults.campaign import Lane, close_piece

@@ -45,7 +45,7 @@ def frozen(program: str) -> Fault:
         blow.landed = kill(pid, signal.SIGSTOP)
         try:
             yield
-            time.sleep(blow.lab.wishes.lease_s * blow.draw.uniform(1.3, 2.0))
+            time.sleep(blow.lab.setup.lease_s * blow.draw.uniform(1.3, 2.0))
         finally:
             kill(pid, signal.SIGCONT)
 
@@ -120,7 +120,7 @@ def clock_stepped(hours: float) -> Fault:
         blow.landed = bool(far.pid)
         try:
             yield
-            time.sleep(blow.draw.uniform(1.0, 2 * blow.lab.wishes.lease_s))
+            time.sleep(blow.draw.uniform(1.0, 2 * blow.lab.setup.lease_s))
         finally:
             far.lies.clock(0)
 
@@ -139,7 +139,7 @@ def wire_cut(leases: float) -> Fault:
         far.wire.cut()
         try:
             yield
-            time.sleep(leases * blow.lab.wishes.lease_s)
+            time.sleep(leases * blow.lab.setup.lease_s)
         finally:
             far.wire.mend()
 
@@ -172,7 +172,7 @@ def guests(behaviour: str) -> Fault:
             while not blow.landed and time.monotonic() < end:
                 time.sleep(0.2)
                 blow.landed = patiently(lambda: _last_start(row)) != before
-            time.sleep(2 * blow.lab.wishes.boot_s)
+            time.sleep(2 * blow.lab.setup.boot_s)
         finally:
             Target.objects.filter(pk=row.pk).update(access=row.access)
 

@@ -54,7 +54,7 @@ class Hand:
 
     def draw(self, injection: Injected) -> random.Random:
         """Return what a fault draws from: the same wherever and whenever it is injected."""
-        return random.Random(f"{self.lab.wishes.seed} {injection.number}")
+        return random.Random(f"{self.lab.setup.seed} {injection.number}")
 
     def first(self, ones: list[Injected]) -> tuple[Injected, Moment | None]:
         """Return the first of these whose stage comes, with that moment; one that has waited for too long has none."""
@@ -89,7 +89,7 @@ class Hand:
         far = self.lab.far
         # What is done to the far host waits for a boot there.
         host = far.wire.name if far and KINDS[injection.fault].where == "far" else os.uname().nodename
-        return moment_of(Aim(stage, host, self.lab.wishes.boot_s), scene, self.draw(injection))
+        return moment_of(Aim(stage, host, self.lab.setup.boot_s), scene, self.draw(injection))
 
 
 def _of_guests(injection: Injected) -> bool:

@@ -62,7 +62,7 @@ def store_answers(how: Behaviour) -> Fault:
         before = blow.lab.store.spoilt
         with blow.lab.store.behaving(how):
             yield
-            time.sleep(blow.draw.uniform(2.0, 2 * blow.lab.wishes.lease_s))
+            time.sleep(blow.draw.uniform(2.0, 2 * blow.lab.setup.lease_s))
             blow.landed = blow.lab.store.spoilt > before
 
     return fault
@@ -119,7 +119,7 @@ def ignored(blow: Blow) -> Iterator[None]:
     older = blow.prepared
     assert isinstance(older, OlderWorker)
     yield
-    time.sleep(blow.lab.wishes.lease_s)
+    time.sleep(blow.lab.setup.lease_s)
     blow.landed = older.process.poll() is None and patiently(
         lambda: _says(older.name, "update it, then restart it")
     )

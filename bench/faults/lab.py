@@ -45,7 +45,7 @@ _START_S = 900
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class LabSetup:
     """Settings of the lab under test. boot_s: how long a fake boot takes; machine: with disks to fill and another host.
 
     kernel: the artifact of a real kernel that guests under libvirt boot; without it there are none.
@@ -111,7 +111,7 @@ class FarHost:
 class Lab:
     """A lab that is up. far: None where the machine cannot have one. unable: by need of a fault, why it cannot be met here."""
 
-    wishes: Wishes
+    setup: LabSetup
     port: int
     # As it was before Django adopted the service's own: `up` would take its database for somebody else's.
     environment: dict[str, str] = field(default_factory=dict)
@@ -121,12 +121,12 @@ class Lab:
     @property
     def home(self) -> Path:
         """Its state root."""
-        return self.wishes.home
+        return self.setup.home
 
     @property
     def targets(self) -> list[str]:
         """Its fake targets on this host."""
-        return [f"fake-{number}" for number in range(1, self.wishes.targets + 1)]
+        return [f"fake-{number}" for number in range(1, self.setup.targets + 1)]
 
     @property
     def store(self) -> StoreStandIn:
@@ -150,7 +150,7 @@ class Lab:
 
 
 @contextmanager
-def running(setup: Wishes, port: int) -> Iterator[Lab]:
+def running(setup: LabSetup, port: int) -> Iterator[Lab]:
     """The lab for a block. Sets this process's environment: set Django up inside."""
     with ExitStack() as stack:
         lab = Lab(setup, port)
@@ -174,7 +174,7 @@ def running(setup: Wishes, port: int) -> Iterator[Lab]:
 
 
 @contextmanager
-def left_behind(setup: Wishes, port: int) -> Iterator[Lab]:
+def left_behind(setup: LabSetup, port: int) -> Iterator[Lab]:
     """The lab of a piece that was cut short, brought up once more without its second host, and removed at the end.
 
     Sets this process's environment, as `running` does.
@@ -246,7 +246,7 @@ def bring_up(lab: Lab) -> None:
             return
 
 
-def _adopt(setup: Wishes) -> None:
+def _adopt(setup: LabSetup) -> None:
     os.environ |= {
         "KPERFLAB_HOME": str(setup.home),
         "KPERFLAB_LEASE_S": f"{setup.lease_s:g}",
@@ -265,7 +265,7 @@ def wire_of(home: Path) -> tuple[str, int]:
     return f"kplfar{number % 10000}", number % 250
 
 
-def _machine(setup: Wishes, stack: ExitStack) -> Wire:
+def _machine(setup: LabSetup, stack: ExitStack) -> Wire:
     images = _images(setup.home)
     stack.callback(images.rmdir)
     stack.enter_context(small_disk(images / "home", setup.home, 12 << 10))
@@ -284,10 +284,10 @@ def _make_targets(lab: Lab) -> None:
     import workers.app  # noqa: F401  Django is set up with the lab's environment
     from lab.models import Target
 
-    Target.objects.exclude(driver="fake").update(enabled=lab.wishes.kernel is not None)
-    names = [*lab.targets, *([FAR] if lab.wishes.machine else [])]
+    Target.objects.exclude(driver="fake").update(enabled=lab.setup.kernel is not None)
+    names = [*lab.targets, *([FAR] if lab.setup.machine else [])]
     for number, name in enumerate(names):
-        access = {"seconds": lab.wishes.boot_s, "seed": lab.wishes.seed + number, "noise": 0.005}
+        access = {"seconds": lab.setup.boot_s, "seed": lab.setup.seed + number, "noise": 0.005}
         Target.objects.update_or_create(
             name=name, defaults={"driver": "fake", "access": access, "group": GROUP, "enabled": True}
         )

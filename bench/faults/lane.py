@@ -12,7 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from bench.faults.campaign_file import changing
-from bench.faults.lab import Wishes, running
+from bench.faults.lab import LabSetup, running
 from bench.faults.machine import is_able
 from bench.faults.real_kernel import guests_unable, real_kernel
 from lab.environment import state_root
@@ -33,7 +33,7 @@ def main() -> None:
         piece = campaign.piece(str(arguments.home))
     kernel = real_kernel(state_root())
     unable = unable_here(kernel)
-    setup = Wishes(
+    setup = LabSetup(
         arguments.home,
         campaign.seed,
         lease_s=campaign.lease_s,

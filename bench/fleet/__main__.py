@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from bench.fleet.picture import draw_growth
-from bench.fleet.report import Day, Growth, Wish, print_day, print_growth
+from bench.fleet.report import Day, Growth, Scenario, print_day, print_growth
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 _RESULTS = Path("build/fleet")
@@ -39,7 +39,7 @@ def day(
 ) -> None:
     """Replay a day; ends with 1 where anything was lost, doubled or illegal."""
 
-    (replayed,) = _replay([Wish(targets, hours, speed, load, seed)], keep)
+    (replayed,) = _replay([Scenario(targets, hours, speed, load, seed)], keep)
     sys.exit(1 if replayed.wrong else 0)
 
 
@@ -53,11 +53,11 @@ def growth(
 ) -> None:
     """Replay a part of a day for a fleet that grows; draw docs/fleet-cost.svg."""
     counts = sorted(int(word) for word in targets.split(","))
-    days = _replay([Wish(count, hours, speed, load, seed) for count in counts], keep=False)
+    days = _replay([Scenario(count, hours, speed, load, seed) for count in counts], keep=False)
     for one in days:
         if not one.spent.runs:
             raise SystemExit(
-                f"no boot of {one.wish.targets} targets was over in time, so there is no cost of one: give more --hours, or a lower --speed"
+                f"no boot of {one.scenario.targets} targets was over in time, so there is no cost of one: give more --hours, or a lower --speed"
             )
     rows = [Growth.of(asdict(one)) for one in days]
     print_growth(rows)
@@ -65,7 +65,7 @@ def growth(
     sys.exit(1 if any(one.wrong for one in days) else 0)
 
 
-def _replay(scenarios: list[Wish], keep: bool) -> list[Day]:
+def _replay(scenarios: list[Scenario], keep: bool) -> list[Day]:
     from bench.fleet.carry import carry_out
 
     home = Path(tempfile.mkdtemp(prefix="kperflab-fleet-", dir="/var/tmp"))
@@ -78,7 +78,7 @@ def _replay(scenarios: list[Wish], keep: bool) -> list[Day]:
             print_day(one)
             print(flush=True)
             days.append(one)
-            (_RESULTS / f"{one.wish.targets}.json").write_text(json.dumps(asdict(one), indent=1))
+            (_RESULTS / f"{one.scenario.targets}.json").write_text(json.dumps(asdict(one), indent=1))
     except BaseException:
         keep = True
         print(f"bench: the state root with its logs is kept: {home}", file=sys.stderr)

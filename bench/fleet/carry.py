@@ -11,7 +11,7 @@ from bench.fleet.day import DAY_S, HOUR_S, submissions, trees_for
 from bench.fleet.lab import Fleet, grow, prepare, simulated, start_farms
 from bench.fleet.measures import busy_seconds, look, marks, slowest, takeovers, waits
 from bench.fleet.replay import Replay
-from bench.fleet.report import Day, Idle, Wish
+from bench.fleet.report import Day, Idle, Scenario
 
 # A part of a day begins at nine.
 BEGIN_S = 9 * HOUR_S
@@ -20,7 +20,7 @@ IDLE_S = 15.0
 DRAIN_S = 120.0
 
 
-def carry_out(scenarios: Sequence[Wish], home: Path, port: int) -> Iterator[Day]:
+def carry_out(scenarios: Sequence[Scenario], home: Path, port: int) -> Iterator[Day]:
     """Replay one after the other on one service, whose fleet grows; yield what was measured of each."""
     with simulated(home, port) as fleet:
         keep_diary()
@@ -29,7 +29,7 @@ def carry_out(scenarios: Sequence[Wish], home: Path, port: int) -> Iterator[Day]
             yield _play(fleet, scenario)
 
 
-def _play(fleet: Fleet, scenario: Wish) -> Day:
+def _play(fleet: Fleet, scenario: Scenario) -> Day:
     trees = trees_for(scenario.targets, scenario.load, scenario.seed)
     begin_s = 0.0 if scenario.hours * HOUR_S >= DAY_S else BEGIN_S
     seconds = scenario.hours * HOUR_S

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from bench.faults.lab import Lab, Wishes, bring_up, take_down
+from bench.faults.lab import Lab, LabSetup, bring_up, take_down
 from bench.fleet.day import Submission
 from kernels.tests.pretend import FAKELINUX
 from workers.service import postgres
@@ -75,7 +75,7 @@ def simulated(home: Path, port: int) -> Iterator[Fleet]:
         "KPERFLAB_TARGETS": "none",
     }
     (home / "store").mkdir()
-    lab = Lab(Wishes(home, machine=False), port, dict(os.environ))
+    lab = Lab(LabSetup(home, machine=False), port, dict(os.environ))
     fleet = Fleet(lab)
     try:
         lab.service("stores", "--port", str(port))

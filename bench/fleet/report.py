@@ -17,7 +17,7 @@ SERVICE = ("postgres", "redis", "web", "beat", "upkeep")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Scenario:
     """A replay to come. hours: of the day; speed: seconds of the day a second; load: share of the day the targets are busy."""
 
     targets: int
@@ -39,7 +39,7 @@ class Idle:
 class Day:
     """All that one replay measured. seconds: it took; left_open: experiments that were cancelled at its end."""
 
-    wish: Wish
+    scenario: Scenario
     trees: float
     seconds: float
     idle: Idle
@@ -73,7 +73,7 @@ def print_day(day: Day) -> None:
     # Django is set up once a lab has run.
     from lab.experiments.priority import priority_name
 
-    scenario, spent = day.wish, day.spent
+    scenario, spent = day.scenario, day.spent
     print(
         f"{scenario.targets} targets, {scenario.hours:g} hours at {scenario.speed:g} times their speed in {day.seconds:.0f} s, seed {scenario.seed}; {day.trees} trees:"
         f" {spent.experiments} experiments, {spent.runs} boots recorded, {day.left_open} experiments still open at the end"
@@ -161,7 +161,8 @@ class Growth:
     @classmethod
     def of(cls, day: Mapping[str, Any]) -> Growth:
         """Read it from a replay's JSON."""
-        spent, scenario = day["spent"], day["wish"]
+        # Results of before the key was renamed have "wish".
+        spent, scenario = day["spent"], day.get("scenario") or day["wish"]
         runs = max(1, spent["runs"])
         cpu = {name: 1000 * spent["cpu_s"].get(name, 0.0) / runs for name in SERVICE}
         hosts = sum(seconds for name, seconds in spent["cpu_s"].items() if name.startswith("fleet"))

@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from bench.faults.lab import GROUP, Lab, Wishes, running
+from bench.faults.lab import GROUP, Lab, LabSetup, running
 
 # What one run may cost beside its boot: whichever is larger.
 GOAL_SHARE, GOAL_S = 0.02, 0.5
@@ -35,7 +35,9 @@ def main(targets: str = "1,4,16", runs: int = 200, queue: int = 1000, boot: floa
         f"{'targets':>8}{'runs':>8}{'wall':>8}{'a run':>10}{'first tenth':>13}{'last tenth':>12}{'share':>9}  goal"
     )
     try:
-        with running(Wishes(home, targets=max(counts), boot_s=boot, lease_s=15, machine=False), port) as lab:
+        with running(
+            LabSetup(home, targets=max(counts), boot_s=boot, lease_s=15, machine=False), port
+        ) as lab:
             for count in counts:
                 _measure(lab, count, runs)
             if queue > runs:
@@ -63,7 +65,7 @@ def _measure(lab: Lab, targets: int, runs: int) -> None:
     over = Run.objects.filter(experiment=experiment, state="done").order_by("started_at")
     if over.count() != runs:
         raise RuntimeError(f"{over.count()} of {runs} boots were finished: the figures say nothing")
-    _print_line(list(over.values_list("target__name", "started_at", "finished_at")), lab.wishes.boot_s)
+    _print_line(list(over.values_list("target__name", "started_at", "finished_at")), lab.setup.boot_s)
 
 
 def _print_line(rows: list[Any], boot_s: float) -> None:

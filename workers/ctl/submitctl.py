@@ -8,7 +8,6 @@ import typer
 from rich.text import Text
 
 from workers.ctl import complete, terminal, watchctl
-from workers.ctl import submit_options as wish
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.client import Client
 from workers.ctl.options import (
@@ -24,7 +23,7 @@ from workers.ctl.options import (
     through_client,
     with_options,
 )
-from workers.ctl.submit_options import MEASURE_OPTIONS, SubmitOptions
+from workers.ctl.submit_options import MEASURE_OPTIONS, SubmitOptions, description
 
 Source = Annotated[
     Path | None,
@@ -55,7 +54,7 @@ def submit(
     With --local the same command after a crash continues where it stopped.
     Exit codes with --wait: 0 no regression, 1 a regression, 2 inconclusive, 3 the lab failed, 64 wrong input.
     """
-    asked = wish.description(source, options, client)
+    asked = description(source, options, client)
     with terminal.narration(err) as say:
         row = client.submit(asked, say)
     wait = client.local if wait is None else wait
@@ -82,7 +81,7 @@ def preview(client: Client, options: SubmitOptions, source: Source = None, form:
     """Show the builds, boots, time and detectable changes of an experiment; queue nothing."""
     from workers.ctl import tables
 
-    asked = wish.description(source, options, client)
+    asked = description(source, options, client)
     with terminal.narration(err) as say:
         answer = client.preview(asked, say)
     if form == JSON:

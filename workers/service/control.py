@@ -16,7 +16,7 @@ from workers.ctl.program import run_program
 from workers.errors import ServiceDown
 from workers.service.place import ROOT, ServicePlace
 from workers.service.supervising import Supervisor, environment
-from workers.service.up import bring_down, bring_up, bring_up_stores, wishes_of
+from workers.service.up import bring_down, bring_up, bring_up_stores, service_options
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 out = Console(highlight=False)
@@ -30,7 +30,7 @@ def up(port: Port = 8000) -> None:
     home = state_root()
     home.mkdir(parents=True, exist_ok=True)
     place = ServicePlace(home)
-    experiments = bring_up(place, wishes_of(port), _say)
+    experiments = bring_up(place, service_options(port), _say)
     _say(f"the lab is up: {_url(port)}")
     _sign_in(place, port)
     _say(f"logs: {place.logs}   status: make status   stop: make down")
@@ -47,7 +47,7 @@ def stores(port: Port = 8000) -> None:
     """Start the database and Redis alone, with their tables."""
     home = state_root()
     home.mkdir(parents=True, exist_ok=True)
-    bring_up_stores(ServicePlace(home), wishes_of(port), _say)
+    bring_up_stores(ServicePlace(home), service_options(port), _say)
     _say("the database and Redis are up; to start the rest: make up")
 
 

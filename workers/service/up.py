@@ -33,7 +33,7 @@ KEPT = re.compile(r"KPERFLAB_\w+|AWS_\w+|WEB_CONCURRENCY")
 OF_THIS_RUN = ("KPERFLAB_HOME", MARK)
 
 
-def wishes_of(port: int) -> ServiceOptions:
+def service_options(port: int) -> ServiceOptions:
     """Return the options in the environment. Raises SettingWrong."""
     address = read_variable("KPERFLAB_LISTEN")
     bind = read_variable("KPERFLAB_BIND") or "127.0.0.1"

@@ -68,7 +68,7 @@ class Effect:
     refused: bool = False
 
 
-UP = "from workers.service.up import wishes_of"
+UP = "from workers.service.up import service_options"
 PLACES = "from lab.submission.git_addresses import checked_location; from lab.models import User"
 SUBMITTER = "User(username='a', role='submitter')"
 
@@ -201,12 +201,17 @@ EFFECTS: dict[str, Effect] = {
     "KPERFLAB_METRICS_FROM": Effect(
         "10.1.0.0/16,fd00::/8", "_from_a_network(request)", True, "from web.access import _from_a_network"
     ),
-    "KPERFLAB_LISTEN": Effect("192.0.2.5", "wishes_of(8000).database.address", "192.0.2.5", UP),
-    "KPERFLAB_POSTGRES_PORT": Effect("55432", "wishes_of(8000).database.port", 55432, UP),
-    "KPERFLAB_REDIS_PORT": Effect("56379", "wishes_of(8000).redis.port", 56379, UP),
-    "KPERFLAB_BIND": Effect("127.0.0.2", "wishes_of(8000).bind", "127.0.0.2", UP),
+    "KPERFLAB_LISTEN": Effect("192.0.2.5", "service_options(8000).database.address", "192.0.2.5", UP),
+    "KPERFLAB_POSTGRES_PORT": Effect("55432", "service_options(8000).database.port", 55432, UP),
+    "KPERFLAB_REDIS_PORT": Effect("56379", "service_options(8000).redis.port", 56379, UP),
+    "KPERFLAB_BIND": Effect("127.0.0.2", "service_options(8000).bind", "127.0.0.2", UP),
     "KPERFLAB_PLAIN": Effect(
-        "1", "refused(lambda: wishes_of(8000))[:71]", "", UP, (("KPERFLAB_BIND", "192.0.2.1"),), refused=True
+        "1",
+        "refused(lambda: service_options(8000))[:71]",
+        "",
+        UP,
+        (("KPERFLAB_BIND", "192.0.2.1"),),
+        refused=True,
     ),
 }
 # Read by a script for continuous integration, whose tests start it with them.

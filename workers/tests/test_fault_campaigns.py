@@ -29,7 +29,7 @@ from bench.faults.campaign_file import (
 )
 from bench.faults.hand import PATIENCE_S, Hand, Loads
 from bench.faults.kinds import stages_of
-from bench.faults.lab import Lab, Wishes, fresh_places, wire_of
+from bench.faults.lab import Lab, LabSetup, fresh_places, wire_of
 from bench.faults.stages import Held, Scene
 from bench.faults.table import print_table, wrong
 
@@ -55,7 +55,7 @@ def test_a_campaign_in_pieces_draws_what_one_in_a_single_piece_draws(tmp_path: P
 
 
 def lane(path: Path, home: str) -> Lane:
-    return Lane(Lab(Wishes(Path(home), seed=7), 8200), path, lambda _line: None)
+    return Lane(Lab(LabSetup(Path(home), seed=7), 8200), path, lambda _line: None)
 
 
 def test_lanes_side_by_side_draw_what_one_draws(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ class NoLoad:
 
 def hand_of(*faults: tuple[str, str]) -> Hand:
     held = [Injected(number, name, stage) for number, (name, stage) in enumerate(faults, 1)]
-    return Hand(Lab(Wishes(Path("/somewhere"), seed=7), 8200), Loads(NoLoad(), None), held)  # type: ignore[arg-type]
+    return Hand(Lab(LabSetup(Path("/somewhere"), seed=7), 8200), Loads(NoLoad(), None), held)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,8 @@ def test_the_base_is_the_newest_release_unless_said(tree: Path) -> None:
 
 @pytest.mark.process
 def test_each_patch_may_be_a_switch(tree: Path) -> None:
-    wish = SubmitOptions(branch="topic", tree="debian-6.1", workload=["showgids"], each=True)
-    spec = spec_from_mapping(description(None, wish, client()))
+    options = SubmitOptions(branch="topic", tree="debian-6.1", workload=["showgids"], each=True)
+    spec = spec_from_mapping(description(None, options, client()))
     assert [patch.name for patch in spec.patches] == ["1-fs-two-is-of-four", "2-fs-Add-b"]
     assert spec.design == "cumulative"
     assert all(len(read_series((patch.text or "").encode()).patches) == 1 for patch in spec.patches)
@@ -156,16 +156,16 @@ def test_defaults_of_the_tree_fill_what_is_not_said(tree: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("wish", "said"),
+    ("options", "said"),
     [
         (SubmitOptions(), "give a file"),
         (SubmitOptions(branch="topic", workload=["showgids"]), r"--tree NAME \(debian-6.1\)"),
         (SubmitOptions(branch="topic", tree="debian-6.1"), r"--workload NAME \(showgids, stat-walk\)"),
     ],
 )
-def test_what_is_missing_is_named_with_what_is_valid(wish: SubmitOptions, said: str, tree: Path) -> None:
+def test_what_is_missing_is_named_with_what_is_valid(options: SubmitOptions, said: str, tree: Path) -> None:
     with pytest.raises(SpecError, match=said):
-        description(None, wish, client())
+        description(None, options, client())
 
 
 @pytest.mark.process

@@ -27,7 +27,7 @@ from workers.service.place import ROOT, ServicePlace, folder_of
 from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, State, Supervisor, environment
 
-WISHES = ServiceOptions("127.0.0.1", 8000, True, True, postgres.PostgresNetwork(), redis.RedisNetwork())
+OPTIONS = ServiceOptions("127.0.0.1", 8000, True, True, postgres.PostgresNetwork(), redis.RedisNetwork())
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_disk_that_is_nearly_full_is_refused_before_anything_is_made(
 ) -> None:
     monkeypatch.setattr("workers.service.up.shutil.disk_usage", lambda path: SimpleNamespace(free=100 << 20))
     with pytest.raises(MachineUnfit, match="100 MiB free"):
-        up.bring_up(ServicePlace(tmp_path / "home"), WISHES, print)
+        up.bring_up(ServicePlace(tmp_path / "home"), OPTIONS, print)
     assert not (tmp_path / "home").exists()
 
 
@@ -104,7 +104,7 @@ def test_a_port_that_cannot_be_had_is_refused(place: ServicePlace) -> None:
 
 
 def test_secrets_are_read_by_their_owner_alone(place: ServicePlace) -> None:
-    up._write_environment(place, WISHES)
+    up._write_environment(place, OPTIONS)
     postgres.url(place, postgres.PostgresNetwork())
     place.password("redis")
     for path in (place.environment, place.folder / "database.password", place.folder / "redis.password"):
@@ -116,7 +116,7 @@ def test_what_the_environment_says_is_kept_and_what_it_does_not_is_made(
 ) -> None:
     monkeypatch.setenv("KPERFLAB_SMTP", "smtp://user:p%40ss@mail")
     monkeypatch.setenv("KPERFLAB_HOME", "/elsewhere")
-    up._write_environment(place, WISHES)
+    up._write_environment(place, OPTIONS)
     kept = json.loads(place.environment.read_text())
     assert kept["KPERFLAB_SMTP"] == "smtp://user:p%40ss@mail"
     assert kept["KPERFLAB_DATABASE"].startswith("postgres://kperflab:")
@@ -157,7 +157,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return answer
 
 
-STORES_ELSEWHERE = replace(WISHES, own_database=False, own_redis=False)
+STORES_ELSEWHERE = replace(OPTIONS, own_database=False, own_redis=False)
 
 
 def test_programs_that_run_with_other_settings_are_stopped_before_the_new_ones_are_written(
@@ -200,7 +200,7 @@ def test_a_database_of_somebody_else_is_used_and_none_is_started(
 ) -> None:
     monkeypatch.setenv("KPERFLAB_DATABASE", "postgres://u:p@db/lab")
     monkeypatch.setenv("KPERFLAB_REDIS", "redis://cache/0")
-    settings = up.wishes_of(8000)
+    settings = up.service_options(8000)
     assert programs.stores(place, settings) == []
     up._write_environment(place, settings)
     assert json.loads(place.environment.read_text())["KPERFLAB_DATABASE"] == "postgres://u:p@db/lab"
@@ -289,7 +289,7 @@ def test_a_home_adopts_what_its_service_runs_with(
         monkeypatch.delenv(name, raising=False)
     # What is adopted goes with the test.
     monkeypatch.setattr(os, "environ", dict(os.environ))
-    up._write_environment(place, WISHES)
+    up._write_environment(place, OPTIONS)
     os.environ["KPERFLAB_REDIS_FILE"] = "/mine"
     os.environ["KPERFLAB_URL"] = ""
     adopt(place.home)
@@ -335,10 +335,10 @@ def test_pages_for_others_without_a_certificate_are_refused(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KPERFLAB_BIND", bind)
     with pytest.raises(SettingWrong, match="lets others reach the pages without TLS"):
-        up.wishes_of(8000)
+        up.service_options(8000)
     monkeypatch.setenv("KPERFLAB_URL", "http://lab.example")
     with pytest.raises(SettingWrong, match="KPERFLAB_PLAIN=1"):
-        up.wishes_of(8000)
+        up.service_options(8000)
 
 
 @pytest.mark.parametrize(
@@ -356,4 +356,4 @@ def test_pages_are_bound_where_a_proxy_or_a_word_makes_that_safe(
 ) -> None:
     monkeypatch.setenv("KPERFLAB_BIND", bind)
     monkeypatch.setenv(name, value)
-    assert up.wishes_of(8000).bind == bind
+    assert up.service_options(8000).bind == bind
