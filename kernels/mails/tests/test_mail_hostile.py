@@ -72,6 +72,11 @@ def test_an_odd_attachment_beside_a_good_patch_is_passed_over(data: bytes) -> No
     only(data)
 
 
+def test_a_multipart_mail_without_a_boundary_is_read_as_text() -> None:
+    """Without one, the line before a signature would divide the mail, and the diff above it would be lost."""
+    only(mail(b"Content-Type: multipart/mixed\n", b"why\n---\n" + DIFF + b"-- \n2.40.1\n"))
+
+
 def test_a_robots_reply_with_an_odd_attachment_does_not_spoil_a_thread() -> None:
     line = b"From r Mon Sep 17 00:00:00 2001\n"
     robot = (

@@ -8,7 +8,7 @@ from kernels.errors import GitFailed
 from kernels.patches.series import read_series
 from lab.conftest import P1, P2, Describe
 from lab.errors import LabUnable, SubmissionRejected
-from lab.models import Build, Experiment, Run, Target, Variant
+from lab.models import Build, Experiment, Revision, Run, Target, Variant
 from lab.runs.record import Failure, record_build_failure
 from lab.runs.settle import cancel_experiment
 from lab.runs.work_orders import build_order, run_order
@@ -63,6 +63,13 @@ def test_a_description_becomes_a_whole_experiment(describe: Describe, home: Path
     case = experiment.cases.get()
     assert any(metric["primary"] for metric in case.metrics)
     assert case.params["threads"] >= 1
+
+
+def test_the_base_is_noted_as_a_revision_for_the_trends(describe: Describe, home: Path) -> None:
+    experiment = submit_experiment(spec=describe(), home=home)
+    revision = Revision.objects.get(tree=experiment.tree)
+    assert revision.commit == variants(experiment)["base"].commit
+    assert revision.subject == "first"
 
 
 def test_the_order_of_boots_follows_the_seed(describe: Describe, home: Path) -> None:
