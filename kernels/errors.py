@@ -71,11 +71,11 @@ class SeriesIncomplete(PatchRejected):
 
 
 class PatchDamaged(PatchRejected):
-    """A diff that cannot be read as it stands; a repair against the base may make sense of it."""
+    """A diff that cannot be read; a repair against the base may still be possible."""
 
 
 class Unplaceable(KernelsError):
-    """A hunk of a damaged diff that no repair makes sense of, and why. The intake tells it as a refused hunk."""
+    """A hunk of a damaged diff that cannot be repaired, and why. The intake reports it as a refused hunk."""
 
     blame = "submission"
 
@@ -92,7 +92,7 @@ class PatchDoesNotApply(KernelsError):
 
 
 class UnknownTree(KernelsError):
-    """No tree is registered under this name, it stands for another place already, or nothing is at this location."""
+    """No tree is registered under this name, the name is already used for another location, or nothing is at this location."""
 
     blame = "submission"
 
@@ -110,7 +110,7 @@ class TreeTooLarge(KernelsError):
 
 
 class UnknownRevision(KernelsError):
-    """The tree has no such revision (the message holds the nearest ones), or not before the other end of a range."""
+    """The tree has no such revision (the message names the nearest ones), or not before the other end of a range."""
 
     blame = "submission"
 
@@ -152,7 +152,7 @@ class ReadingStopped(KernelsError):
 
 
 class ReaderUnavailable(KernelsError):
-    """No process can be had that reads a stranger's file apart, or the file is not there as a regular one."""
+    """No separate process could be started to read an untrusted file, or that is not a regular file."""
 
     retry = True
 
@@ -176,7 +176,7 @@ class SourceUnreachable(KernelsError):
 
 
 class LockBusy(KernelsError):
-    """Another process has held what a build or an import needs for longer than either takes."""
+    """Another process has locked what a build or an import needs for longer than either takes."""
 
     retry = True
 
@@ -188,7 +188,7 @@ class DiskFull(KernelsError):
 
 
 class ArtifactMissing(KernelsError):
-    """The store holds no artifact under this key."""
+    """The store has no artifact under this key."""
 
     retry = True
 
@@ -200,7 +200,7 @@ class ArtifactCorrupt(KernelsError):
 
 
 class BundleRefused(KernelsError):
-    """A git bundle that is damaged, or holds something else than the one commit that was asked for."""
+    """A git bundle that is damaged, or contains something else than the one requested commit."""
 
 
 class SandboxFailed(KernelsError):

@@ -71,7 +71,7 @@ def _changed(description: Mapping[str, Any], texts: Mapping[str, str]) -> Iterat
 
 
 def _is_ticked(patch: Mapping[str, Any]) -> bool:
-    """Tell whether a tick in the form's catalogue says all of a patch; others are filled into a slot."""
+    """Return whether a tick in the form's catalogue says all of a patch; others are filled into a slot."""
     name = patch.get("catalog")
     rest = {key for key, value in patch.items() if value and key not in ("catalog", "name")}
     return bool(name) and patch.get("name") in (None, name) and not rest

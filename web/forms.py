@@ -39,7 +39,7 @@ class TypedSwitch:
 
     @property
     def filled(self) -> bool:
-        """Tell whether anything was typed."""
+        """Return whether anything was typed."""
         parts = (self.name, self.text.strip(), self.requires, self.excludes, self.range, self.catalog)
         return any(parts)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The accelerator for guests on this host: the first that has really booted a kernel in time.
 
-That /dev/kvm exists says little: in a nested guest it may die or crawl at the first real kernel. So a kernel is
+/dev/kvm alone proves little: in a nested guest it may fail or be very slow at the first real kernel. So a kernel is
 booted under it, once per host; the result is cached under the state root until something it depends on changes.
 
 A stranger's kernel may boot under emulation alone because it was written to, and would slow this host down for everybody: what it shows
@@ -39,7 +39,7 @@ PROBE_DEADLINE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An accelerator, why it was chosen, and what that depended on: the host, and the one kernel it holds for, "" for all."""
+    """An accelerator, why it was chosen, and what that depended on: the host, and the one kernel that it is valid for, "" for all."""
 
     accelerator: Accelerator
     reason: str
@@ -89,7 +89,7 @@ def _identity(kernel: Path) -> str:
 
 
 def host_fingerprint() -> str:
-    """A hash of all that decides whether an accelerator works: device, processor, QEMU, this boot of the host."""
+    """Return a hash of all that decides whether an accelerator works: device, processor, QEMU, this boot of the host."""
     qemu = Path(shutil.which(BUILT.qemu) or "/nonexistent")
     parts = [cpu_model(), os.uname().release, Path("/proc/sys/kernel/random/boot_id").read_text().strip()]
     for path in (KVM_DEVICE, qemu):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Artifacts between this machine and the store: sent after a build, at hand before a boot, the oldest dropped for room.
+"""Artifacts between this machine and the store: sent after a build, fetched before a boot; the oldest local ones are deleted for space.
 
-Without a store HOME has all there is, and nothing here copies or removes anything.
+Without a store all artifacts are in HOME, and nothing here copies or removes any.
 """
 
 import logging
@@ -155,7 +155,7 @@ def make_room(home: Path) -> int:
 
 
 def most_bytes(home: Path) -> int:
-    """Return how many bytes of artifacts this machine keeps at hand."""
+    """Return how many bytes of artifacts this machine may keep."""
     if settings.CACHE_GIB:
         return int(settings.CACHE_GIB * (1 << 30))
     return shutil.disk_usage(home).total // CACHE_SHARE

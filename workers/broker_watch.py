@@ -47,7 +47,7 @@ class Hearing:
         signals.task_postrun.connect(self.ended, weak=False)
 
     def begun(self, **_given: Any) -> None:
-        """Something was heard, and is done now."""
+        """Note that a message arrived and its work begins."""
         with self._lock:
             self._busy += 1
             self._since = None

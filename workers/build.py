@@ -132,6 +132,6 @@ def success(artifact: Artifact, *, cached: bool, wall_seconds: float) -> BuildSu
 
 
 def failure(exc: KernelsError | LabError | SourceMissing, home: Path) -> Failure:
-    """Describe why a build failed; the log's name goes with those that have one."""
+    """Describe why a build failed; with the name of its log if there is one."""
     log = getattr(exc, "log", None)
     return Failure(exc.blame, str(exc), exc.detail, name_of(log, home) if log else "", exc.retry)

@@ -27,7 +27,7 @@ class WorkersError(Exception):
 
 
 class KernelOutcome(WorkersError):
-    """A run that ended otherwise than by finishing, by the kernel's doing; `detail` holds the console's last lines."""
+    """A run that ended otherwise than by finishing, by the kernel's doing; `detail` has the console's last lines."""
 
     blame = "kernel"
     outcome: ClassVar[str] = "boot-failed"
@@ -80,7 +80,7 @@ class TargetLost(WorkersError):
 
 
 class TargetVanished(TargetLost):
-    """The machine is gone, by its kernel's doing or by somebody's: nobody outside can tell which.
+    """The machine has stopped, because of its kernel or for another reason: from outside this cannot be decided.
 
     A kernel can turn its machine off or crash its QEMU at will, so this never counts against the target. It is retried,
     since a loss of power does not come back in every boot; a kernel that ends the last attempt so as well has done it itself.
@@ -168,7 +168,7 @@ class BmcRefused(WorkersError):
 
 
 class ServiceFailed(WorkersError):
-    """A program of the service that does not come up; `detail` holds the end of its log."""
+    """A program of the service that does not come up; `detail` has the end of its log."""
 
 
 class ServiceDown(WorkersError):

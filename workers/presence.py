@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A worker's sign of life: a row that tells what it takes, and why it takes nothing, refreshed from a thread of its own.
+"""A worker's sign of life: a row that says which queues it works on, or why on none, refreshed by a separate thread.
 
 The same thread does what must not wait for beat to come back: leases of dead workers expire whichever process remains.
 """
@@ -53,7 +53,7 @@ class Presence:
         self._thread.start()
 
     def say(self, hindrance: str) -> None:
-        """Report at once what else keeps this process from work, until told otherwise; "" where nothing does."""
+        """Report at once what else keeps this process from work, until the next call; "" where nothing does."""
         self._hindrance = hindrance
         self._report()
 

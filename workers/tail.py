@@ -12,7 +12,7 @@ EVERY_S = 2.0
 
 
 def shown_live(path: Path, home: Path) -> AbstractContextManager[None]:
-    """Tell the end of a file every two seconds for as long as the block runs; without a store nobody else needs it."""
+    """Send the end of a file to the store every two seconds while the block runs; without a store nobody else needs it."""
     if lab_store() is None:
         return nullcontext()
     name = name_of(path, home)

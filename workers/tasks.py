@@ -32,7 +32,7 @@ HOUR_S, DAY_S = 3600.0, 86400.0
 
 @app.task(base=OneAtATime)
 def return_dead() -> None:
-    """Put back what processes that are gone had claimed."""
+    """Requeue what dead processes had claimed."""
     for claim in return_dead_claims():
         what = "given up" if claim.given_up else "queued again"
         log.info("%s %s was left by a process that is gone: %s", claim.kind, claim.id, what)
@@ -69,7 +69,7 @@ def forget_deliveries() -> None:
 
 @app.task(base=OneAtATime)
 def turn_off_left_on() -> None:
-    """Turn off machines that a process that is gone had booted, and forget boots of long ago."""
+    """Turn off machines that a dead process had booted, and remove old network boots."""
     for name in MetalDriver(settings.HOME).sweep():
         log.info("%s was left on by a process that is gone: turned off", name)
     if removed := forget_old_netboots():
@@ -122,7 +122,7 @@ def advance_automatic_bisections() -> None:
 
 @app.task(base=OneAtATime)
 def raise_and_tell_alerts() -> None:
-    """Look for steps in the trends of standing experiments, and tell of those that are new."""
+    """Look for steps in the trends of standing experiments, and report those that are new."""
     for alert in raise_alerts():
         log.info("alert of standing %s: %s", alert.standing.name, alert.text)
     for telling in tell_alerts():
@@ -131,6 +131,6 @@ def raise_and_tell_alerts() -> None:
 
 @app.task(base=OneAtATime)
 def tell_of_quarantines() -> None:
-    """Send operators what they have not been told of targets in quarantine."""
+    """Mail operators the changes of quarantine that have not been reported yet."""
     if notices := tell_operators():
         log.log(logging.WARNING if notices.problem else logging.INFO, "told operators: %s", notices)

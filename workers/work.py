@@ -51,13 +51,13 @@ def work(stopped: Event) -> None:
 
 
 def delivering() -> AbstractContextManager[None]:
-    """Tell hooks what there is to tell, in a thread, for as long as the block runs."""
+    """Deliver due notifications to hooks, in a thread, while the block runs."""
     return repeating("telling hooks", tasks.deliver_events, every_s=DELIVER_S, fault_s=FAULT_S)
 
 
 @contextmanager
 def only_worker(home: Path) -> Iterator[None]:
-    """Hold this machine's place of a worker. Raises MachineUnfit: two would spoil each other's times."""
+    """Lock this machine for one worker. Raises MachineUnfit: two would distort each other's times."""
     with (home / "worker.lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -76,7 +76,7 @@ def code_hash(vmlinux: Readable, modules: Iterable[Readable], release: str) -> s
 
 
 def read_release(vmlinux: Readable) -> str:
-    """The release in the kernel's own banner: what `uname -r` will say. Raises ArtifactCorrupt."""
+    """Return the release in the kernel's own banner: what `uname -r` will say. Raises ArtifactCorrupt."""
     for name, _, data in _sections(vmlinux, _is_loaded):
         match = _BANNER.search(data) if name == ".rodata" else None
         if match:
@@ -85,7 +85,7 @@ def read_release(vmlinux: Readable) -> str:
 
 
 def read_build_id(vmlinux: Readable) -> str:
-    """The linker's build id in hex, as the running kernel tells it in /sys/kernel/notes; "" if there is none.
+    """Return the linker's build id in hex, as the running kernel shows it in /sys/kernel/notes; "" if there is none.
 
     Raises ArtifactCorrupt when the file is not an ELF file.
     """
@@ -94,7 +94,7 @@ def read_build_id(vmlinux: Readable) -> str:
 
 
 def build_id_in(notes: bytes) -> str:
-    """The build id in hex among ELF notes, such as /sys/kernel/notes holds them; "" if there is none."""
+    """Return the build id in hex among ELF notes, such as /sys/kernel/notes has them; "" if there is none."""
     return next((notes[place].hex() for place in build_ids(notes)), "")
 
 

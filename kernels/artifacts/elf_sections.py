@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sections of an ELF file, which nobody has to trust: 64 bit, little-endian, as all kernels that are built here.
+"""The sections of an untrusted ELF file: 64 bit, little-endian, as all kernels that are built here.
 
 Time and memory grow with the file: no section lies outside it, all together are no larger than it, and names are looked
 up in one table of bounded size, each no longer than names are. The layouts are those of elf(5).
@@ -43,7 +43,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section. data: no bytes where the file holds none of it (bss)."""
+    """One section. data: empty where the file has no bytes of it (bss)."""
 
     name: str
     kind: int

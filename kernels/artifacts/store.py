@@ -43,17 +43,17 @@ class Artifact:
 
     @property
     def image(self) -> Path:
-        """The compressed image, for boot loaders."""
+        """Return the compressed image, for boot loaders."""
         return self.directory / BUILT.image
 
     @property
     def vmlinux(self) -> Path:
-        """The ELF kernel with symbols and line tables."""
+        """Return the ELF kernel with symbols and line tables."""
         return self.directory / "vmlinux"
 
     @property
     def boot_vmlinux(self) -> Path:
-        """The ELF kernel with all but what is loaded stripped; QEMU boots it through its PVH note."""
+        """Return the ELF kernel with all but what is loaded stripped; QEMU boots it through its PVH note."""
         return self.directory / "vmlinux.boot"
 
     @property
@@ -68,12 +68,12 @@ class Artifact:
 
     @property
     def config(self) -> Path:
-        """The resolved .config."""
+        """Return the resolved .config."""
         return self.directory / "config"
 
     @property
     def modules(self) -> Path:
-        """The directory of *.ko files, the tree's own and the external ones side by side."""
+        """Return the directory of *.ko files, the tree's own and the external ones side by side."""
         return self.directory / "modules"
 
     @property
@@ -83,14 +83,14 @@ class Artifact:
 
     @property
     def reproducer(self) -> Path:
-        """A script that builds the same bytes from a checkout of the base."""
+        """Return a script that builds the same bytes from a checkout of the base."""
         return self.directory / "reproducer.sh"
 
 
 class ArtifactStore:
     """Artifacts under one directory, each in `<root>/<key>`, signed when it was built.
 
-    seal: who signs here, and whose signatures count; this machine alone if None.
+    seal: the key that signs here, and the keys that are accepted; only this machine's if None.
     """
 
     def __init__(self, root: Path, seal: Seal | None = None) -> None:
@@ -129,7 +129,7 @@ class ArtifactStore:
             raise _corrupt(directory, METADATA) from exc
 
     def checksums(self, key: str) -> dict[str, str]:
-        """The SHA-256 of each file as it was built, by its path. Raises as get."""
+        """Return the SHA-256 of each file as it was built, by its path. Raises as get."""
         self.get(key)
         return {name: digest for name, (_, digest) in self.record(key).files.items()}
 
@@ -156,7 +156,7 @@ class ArtifactStore:
         return self.adopt(key, directory)
 
     def adopt(self, key: str, directory: Path) -> Artifact:
-        """Move a directory that holds a whole artifact in under the key, at once; one that is there already stays."""
+        """Move a directory with a complete artifact into the store under its key, atomically; an existing one stays."""
         if not _KEY.fullmatch(key):
             raise ArtifactRefused(f'"{key[:80]}" is not an artifact key')
         self.root.mkdir(parents=True, exist_ok=True)

@@ -73,7 +73,7 @@ class Btf:
         self._structures, self._typedefs = self._named(_STRUCT), self._named(_TYPEDEF)
 
     def structure_of(self, name: str) -> str:
-        """Return the name of the structure of that name, or that a typedef of that name stands for; "" for none."""
+        """Return the name of the structure of that name, or of the one that a typedef of that name means; "" for none."""
         if name in self._structures:
             return name
         number = self._resolved(self._typedefs[name]) if name in self._typedefs else 0

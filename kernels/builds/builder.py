@@ -115,7 +115,7 @@ class Builder:
         remove_leftovers(self._layers.scratch)
 
     def key(self, request: BuildRequest, *, on_wait: Callable[[], None] = lambda: None) -> str:
-        """The artifact's key. Resolves the config: up to a minute at first, then from a file.
+        """Return the artifact's key. Resolves the config: up to a minute at first, then from a file.
 
         on_wait is called at least once a second meanwhile, and may raise to give up.
         Raises ConfigRejected, DiskFull, BuildOutOfMemory, BuildInterrupted.
@@ -123,7 +123,7 @@ class Builder:
         return self._plan(request, on_wait).key
 
     def layer_of(self, request: BuildRequest) -> Path:
-        """The object directory that the request's variants stand on; it may not be there yet. Raises as key."""
+        """Return the object directory over which the request's variants are built; it may not exist yet. Raises as key."""
         return self._layers.objects_of(self._plan(request, lambda: None).layer)
 
     def log_path(self, key: str) -> Path:
@@ -137,7 +137,7 @@ class Builder:
         on_line: Callable[[str], None] = lambda line: None,
         on_progress: Callable[[int, int], None] = lambda done, expected: None,
     ) -> Artifact:
-        """The artifact of a request, built unless the store has it.
+        """Return the artifact of a request, built unless the store has it.
 
         on_line gets make's output. on_progress gets the steps done and expected (an estimate from
         earlier builds and from the objects that a variant compiles again), at least once a second; an exception out of it cancels the build.

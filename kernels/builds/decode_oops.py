@@ -56,7 +56,7 @@ class CodeAddress(NamedTuple):
 
 
 def decode_oops(lines: Sequence[str], artifact: Artifact) -> list[str]:
-    """The lines with " (file:line)" after each `symbol+0xoffset/0xsize` that the artifact can place.
+    """Return the lines with " (file:line)" after each `symbol+0xoffset/0xsize` that the artifact can place.
 
     Paths are those of the source tree. A frame of a call trace is resolved at its call, a RIP as it is.
     Lines without such a place, and places of unknown symbols, stay as they are.

@@ -79,7 +79,7 @@ _OTHER = tuple(
 
 
 def make_flags(toolchain: Toolchain) -> tuple[str, ...]:
-    """The make variables that are part of every build's key."""
+    """Return the make variables that are part of every build's key."""
     return (*FLAGS, f"CC={toolchain.cc}")
 
 
@@ -95,7 +95,7 @@ def is_error(line: str) -> bool:
 
 
 def first_error(lines: Iterable[str]) -> str:
-    """The line that says why a build failed: the compiler's first, else the linker's, else make's.
+    """Return the line that says why a build failed: the compiler's first, else the linker's, else make's.
 
     Paths are relative to the root of the tree. "" when no line looks like an error.
     """

@@ -45,11 +45,11 @@ class Layers:
         self.scratch = self.objects / "tmp"
 
     def lock(self, name: str) -> Path:
-        """The lock file for a name."""
+        """Return the lock file for a name."""
         return self.objects / "locks" / name
 
     def objects_of(self, layer: str) -> Path:
-        """The object directory of a base build; it may not be there."""
+        """Return the object directory of a base build; it may not be there."""
         return self.objects / layer / "obj"
 
     def has(self, layer: str) -> bool:
@@ -87,9 +87,9 @@ class Layers:
 
     @contextmanager
     def source(self, tree: SourceTree, tree_id: str, on_wait: Callable[[], None]) -> Iterator[Path]:
-        """A tree's files on disk, extracted when missing, and held while in use. Raises DiskFull.
+        """Yield a tree's files on disk, extracted if missing, and locked while in use. Raises DiskFull.
 
-        Files that came out of one repository never stand in for those of another.
+        Files extracted from one repository are never used for another.
         """
         path = self.sources / f"{tree.name}-{tree_id}"
         lock = self.lock(f"source-{path.name}")
@@ -114,7 +114,7 @@ class Layers:
 def over_base(
     tree: SourceTree, lower: Path, base_tree_id: str, tree_id: str, upper: Path, stamp: float = 0.0
 ) -> Layer:
-    """The source layer of a variant: its changed files, and marks for deleted ones, above the base.
+    """Return the source layer of a variant: its changed files, and marks for deleted ones, above the base.
 
     stamp: the changed files' time, see newer_than; 0 leaves it.
     """
@@ -131,12 +131,12 @@ def over_base(
 
 
 def newer_than(objects: Path) -> float:
-    """A time after every object that make compares a changed file with, even if our clock was set back."""
+    """Return a time after every object that make compares a changed file with, even if our clock was set back."""
     return max(time.time(), objects.stat().st_mtime + 1)
 
 
 def own_directory(path: Path) -> Path:
-    """A new directory that belongs to the build user."""
+    """Return a new directory that belongs to the build user."""
     path.mkdir()
     hand_over(path)
     return path

@@ -78,11 +78,11 @@ class BuildProgress:
         self._report()
 
     def lines(self, count: int) -> Sequence[str]:
-        """The last lines of the build."""
+        """Return the last lines of the build."""
         return list(self._last)[-count:]
 
     def first_error(self) -> str:
-        """The line that tells why the build failed, or ""."""
+        """Return the line that says why the build failed, or ""."""
         return first_error(self._errors)
 
     def _report(self) -> None:

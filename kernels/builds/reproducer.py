@@ -61,9 +61,9 @@ printf 'compiler /usr/bin/{cc}\\nidentity none\\n' >"$front/front.conf"
 
 
 def reproducer(request: BuildRequest, config: str, key: str, vmlinux: Path, *, front: bool = False) -> bytes:
-    """The text of the script; it holds the whole config, the difference to the base, and the hash to reach.
+    """Return the text of the script; it contains the whole config, the difference to the base, and the hash to reach.
 
-    front: whether the compiler front compiled; the script then holds its sources too.
+    front: whether the compiler front compiled; the script then contains its sources too.
     """
     start, apply = _start(request)
     flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(key)}")

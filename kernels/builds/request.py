@@ -69,7 +69,7 @@ def check_modules(modules: tuple[ModuleSource, ...]) -> None:
 
 
 def artifact_key(request: BuildRequest, config: str, base_config: str, *, front: bool = False) -> str:
-    """Return 64 hex digits over everything that has a say in a build, the layer it stands on among it.
+    """Return 64 hex digits over everything that affects a build, including the layer it is built over.
 
     front: whether the compiler front compiles, which leaves more out of the debugging information than gcc alone.
     """
@@ -82,7 +82,7 @@ def artifact_key(request: BuildRequest, config: str, base_config: str, *, front:
 
 
 def layer_key(request: BuildRequest, base_config: str, *, front: bool = False) -> str:
-    """Return which object directory the builds over this base stand on: 32 hex digits.
+    """Return the key of the object directory of the builds over this base: 32 hex digits.
 
     It is made from nothing by the base's own code alone: without external modules, whatever the request has.
     """
@@ -90,7 +90,7 @@ def layer_key(request: BuildRequest, base_config: str, *, front: bool = False) -
 
 
 def local_version(key: str) -> str:
-    """The end of the release, of the same length in every build, so that equal code can be recognised."""
+    """Return the end of the release, of the same length in every build, so that equal code can be recognised."""
     return f"-k{key[:RELEASE_DIGITS]}"
 
 

@@ -66,7 +66,7 @@ class Question:
 def resolve_config(
     question: Question, layers: Layers, limits: Limits, on_wait: Callable[[], None] = lambda: None
 ) -> str:
-    """The text of the whole .config; kept, so that the same question is answered from a file.
+    """Return the text of the whole .config; kept, so that the same question is answered from a file.
 
     Raises ConfigRejected, DiskFull, BuildOutOfMemory, BuildInterrupted.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Find in C sources which structure each slab cache holds, and which static variables point to structures."""
+"""Find in C sources which structure each slab cache allocates, and which static variables point to structures."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Creation(NamedTuple):
 
 
 def creations(source: str) -> list[Creation]:
-    """Return the slab caches that a source creates under a name that stands there.
+    """Return the slab caches that a source creates under a literal name.
 
-    A cache whose size is computed (task_struct, mm_struct) holds the structure of its own name, if there is one.
+    A cache whose size is computed (task_struct, mm_struct) allocates the structure of its own name, if there is one.
     """
     text = _COMMENT.sub(" ", source)
     caches = [Creation(name, name, True) for name in _MACRO.findall(text)]

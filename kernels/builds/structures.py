@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Have the compiler tell the structures of a built kernel, without a byte of the kernel or its objects changed.
+"""Have the compiler write down the structures of a built kernel, without changing a byte of it or its objects.
 
 Kernels are built with line tables only. After a build, in its sandbox, the files that create slab caches are compiled
 once more by their recorded commands, with gcc's -gbtf and up to where types are known: -flto leaves the code to a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read the types that the compiler wrote of a kernel's sources: which structure each slab cache holds, and its fields.
+"""Read the types that the compiler wrote of a kernel's sources: which structure each slab cache allocates, and its fields.
 
 The files are a stranger's: they are read in the process that has no privileges, and its answer is checked once more.
 """

@@ -36,7 +36,7 @@ _TYPES = {"bool", "tristate", "string", "int", "hex", "prompt"}
 class ConfigDefinition:
     """One `config` entry of a symbol: what it and the blocks around it depend on.
 
-    prompts: the condition of each prompt, "" for none. choice: what tells one choice from another.
+    prompts: the condition of each prompt, "" for none. choice: identifies the choice it belongs to.
     """
 
     where: str
@@ -183,7 +183,7 @@ def _expand(text: str) -> str:
 
 
 def off_parts(expression: str, config: Mapping[str, str]) -> list[str]:
-    """The parts of `a && b && c` that are false under a config, as written."""
+    """Return the parts of `a && b && c` that are false under a config, as written."""
     return [part for part in _conjuncts(_quoted_calls(expression)) if not _Expression(part, config).value()]
 
 

@@ -61,7 +61,7 @@ class Assignment:
 
 
 def fragment_names() -> tuple[str, ...]:
-    """The names that load_fragment knows."""
+    """Return the names that load_fragment knows."""
     return tuple(sorted(path.stem for path in _FRAGMENTS.glob("*.config")))
 
 
@@ -73,14 +73,14 @@ def load_fragment(name: str) -> Fragment:
 
 
 def make_target(request: ConfigRequest) -> str:
-    """The make target that writes the request's base. Raises ConfigRejected."""
+    """Return the make target that writes the request's base. Raises ConfigRejected."""
     if request.base not in BASES:
         raise ConfigRejected(f'there is no config base "{request.base}". {suggest(request.base, BASES)}')
     return BASES[request.base]
 
 
 def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
-    """The assignments of a fragment, in order. Raises ConfigRejected naming the line."""
+    """Return the assignments of a fragment, in order. Raises ConfigRejected naming the line."""
     if len(fragment.text.encode()) > MAX_FRAGMENT_BYTES:
         raise ConfigRejected(
             f'config fragment "{fragment.name}" is larger than {MAX_FRAGMENT_BYTES // 1024} KiB; send less'
@@ -118,7 +118,7 @@ def read_config(text: str) -> dict[str, str]:
 
 
 def unmet(wanted: Mapping[str, Assignment], config: Mapping[str, str]) -> tuple[Assignment, ...]:
-    """The requests that a resolved config does not fulfil."""
+    """Return the requests that a resolved config does not fulfil."""
     return tuple(line for line in wanted.values() if not _equal(line.value, config.get(line.symbol, "n")))
 
 

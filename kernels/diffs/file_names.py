@@ -12,7 +12,7 @@ RESEND = "send what git format-patch wrote, as a file or an attachment"
 
 
 def name_of(text: str) -> str:
-    """A file's name from a `---` or `+++` line: without quotes, and without the time that diff(1) adds."""
+    """Return a file's name from a `---` or `+++` line: without quotes, and without the time that diff(1) adds."""
     text = text.rstrip("\r")
     if text.startswith('"'):
         return unquote_path(text)

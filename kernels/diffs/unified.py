@@ -37,7 +37,7 @@ class Hunk:
 
     @property
     def header(self) -> str:
-        """The hunk's first line, as git writes it."""
+        """Return the hunk's first line, as git writes it."""
         section = f" {self.section}" if self.section else ""
         return f"@@ -{self.old_start},{self.old_count} +{self.new_start},{self.new_count} @@{section}"
 
@@ -56,12 +56,12 @@ class FileDiff:
 
     @property
     def path(self) -> str:
-        """The file's name after the change (before it, for a deleted one)."""
+        """Return the file's name after the change (before it, for a deleted one)."""
         return self.new_path
 
 
 def parse_diff(text: str) -> tuple[FileDiff, ...]:
-    """All file diffs of a text; text around them is passed over.
+    """Return all file diffs of a text; text around them is passed over.
 
     Raises PatchRejected for binary and combined diffs and for names that contradict each other, PatchDamaged
     where a hunk is not what its header says.
@@ -70,7 +70,7 @@ def parse_diff(text: str) -> tuple[FileDiff, ...]:
 
 
 def render_diff(files: Sequence[FileDiff]) -> str:
-    """The diff as git writes it, with a/ and b/ before the paths."""
+    """Return the diff as git writes it, with a/ and b/ before the paths."""
     return "".join(line + "\n" for file in files for line in _render_file(file))
 
 
@@ -97,7 +97,7 @@ class _Header:
 
 
 def read_file_header(lines: Sequence[str], at: int) -> tuple[FileDiff, int]:
-    """The file diff, still without hunks, whose header begins at this line, and the number of the line behind it."""
+    """Return the file diff, still without hunks, whose header begins at this line, and the number of the line behind it."""
     header = _Header()
     if lines[at].startswith("diff --git "):
         header.git_line = lines[at]

@@ -24,7 +24,7 @@ _IN_THE_WAY = (errno.ELOOP, errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
 
 
 class Beneath:
-    """One directory, held by its descriptor for as long as the block runs; paths are relative to it.
+    """One directory, kept open for as long as the block runs; paths are relative to it.
 
     Each method raises TreeUnreadable for a path that leaves the directory or meets a link or a file where it needs a folder.
     """

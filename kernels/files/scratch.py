@@ -32,7 +32,7 @@ _REMOVE_S = 600.0
 def locked(
     path: Path, *, shared: bool = False, seconds: float = 7200.0, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Hold a lock file; create it if missing. on_wait is called while another process holds it. Raises LockBusy."""
+    """Lock a file; create it if missing. on_wait is called while another process has the lock. Raises LockBusy."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX

@@ -65,7 +65,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One mail: `message` is what stands before the diff, `rest` everything from there on."""
+    """One mail: `message` is the text before the diff, `rest` everything from there on."""
 
     title: Title
     author: str
@@ -76,7 +76,7 @@ class Letter:
 
     @property
     def text(self) -> str:
-        """The whole body."""
+        """Return the whole body."""
         return self.message + self.rest
 
 
@@ -94,12 +94,12 @@ def diff_text(data: bytes) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a description, a page and every database hold a text as it is."""
+    """Return whether a description, a page and every database can store a text unchanged."""
     return _PLAIN.fullmatch(text) is not None
 
 
 def as_text(data: bytes) -> str:
-    """Return a submission as plain text that a description, a page and a database hold.
+    """Return a submission as plain text that a description, a page and a database can store.
 
     What is plain UTF-8 is returned as it is, but for its line ends and a byte-order mark. Anything else becomes the same
     mails in quoted-printable, which read as the same series here and in `git am`. Raises MailUnreadable.

@@ -29,7 +29,7 @@ _NOTHING = re.compile(
 
 
 def message_id(text: str) -> str:
-    """The bare message-id of what people paste: an id, in angle brackets or not, or its address in an archive.
+    """Return the bare message-id of what people paste: an id, in angle brackets or not, or its address in an archive.
 
     Raises PatchRejected.
     """
@@ -45,7 +45,7 @@ def message_id(text: str) -> str:
 
 
 def read_thread(text: str, root: Path, *, archive: str = ARCHIVE, deadline_s: float = DEADLINE_S) -> bytes:
-    """The newest version of the series that a message belongs to, with its cover letter, as an mbox.
+    """Return the newest version of the series that a message belongs to, with its cover letter, as an mbox.
 
     root: a folder to work in. Raises PatchRejected, SourceUnreachable, HostUnfit.
     """

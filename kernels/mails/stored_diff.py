@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A diff as a database keeps it: itself where it is plain text, else a mail in quoted-printable that holds its bytes."""
+"""A diff as a database keeps it: itself where it is plain text, else a mail in quoted-printable that contains its bytes."""
 
 from kernels.mails.letters import MBOX_LINE, Letter, Title, is_plain, read_letters, write_letter
 from kernels.printable import shown

@@ -44,7 +44,7 @@ class Upload:
 
 
 def unpack(upload: Upload) -> tuple[Upload, ...]:
-    """The files of an upload: its members if it is an archive, by name; else itself, decompressed.
+    """Return the files of an upload: its members if it is an archive, by name; else itself, decompressed.
 
     Raises PatchRejected, naming the file and the limit.
     """

@@ -27,7 +27,7 @@ _REASONS = {
 
 
 def apply_patches(tree: SourceTree, base: NamedRevision, patches: Sequence[Patch]) -> NamedRevision:
-    """The revision that has all the patches on top of `base`, in their order; `base` itself if there are none.
+    """Return the revision that has all the patches on top of `base`, in their order; `base` itself if there are none.
 
     Raises PatchDoesNotApply with patch, file, hunk and reason; its detail is the hunk.
     """

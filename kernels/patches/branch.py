@@ -43,7 +43,7 @@ def read_branch(
     base: NamedRevision,
     limits: FetchLimits = LIMITS,
 ) -> Series:
-    """The commits of a branch that the base lacks, as a series. Merges are refused, and more than 200 commits.
+    """Return the commits of a branch that the base lacks, as a series. Merges are refused, and more than 200 commits.
 
     Raises UnknownTree, UnknownRevision, PatchRejected, SourceUnreachable where the other side does not answer in time.
     """
@@ -114,7 +114,7 @@ class _Fetch:
         return self.commit(_START)
 
     def commit(self, ref: str) -> str:
-        """The commit of a ref of ours, through a tag."""
+        """Return the commit of a ref of ours, through a tag."""
         return run_git(self.repository, "rev-parse", "--verify", f"{ref}^{{commit}}").decode().strip()
 
     def _listed(self) -> dict[str, str]:

@@ -23,7 +23,7 @@ _OTHER_WAY: Mapping[Direction, Direction] = {"lower": "higher", "higher": "lower
 
 @dataclass(frozen=True, slots=True)
 class ClaimedEffect:
-    """An author's claim about the effect of a switch on a workload's metric; `source` names who claims it, with figures."""
+    """An author's claim about the effect of a switch on a workload's metric; `source` names the author of the claim, with figures."""
 
     workload: str
     metric: str
@@ -56,7 +56,7 @@ class CatalogEntry:
 
     @property
     def metric(self) -> str:
-        """The metric of the first claim, the one the patch is about."""
+        """Return the metric of the first claim, the one the patch is about."""
         return self.claims[0].metric
 
     @property
@@ -67,7 +67,7 @@ class CatalogEntry:
 
 @cache
 def load_catalog(directory: Path = PATCHES) -> Mapping[str, CatalogEntry]:
-    """All switches by name, in the order of their names. Raises HostUnfit, naming file and field."""
+    """Return all switches by name, in the order of their names. Raises HostUnfit, naming file and field."""
     entries = [_read(path) for path in sorted(directory.glob("*.toml"))]
     known = {entry.name for entry in entries}
     for entry in entries:
@@ -77,7 +77,7 @@ def load_catalog(directory: Path = PATCHES) -> Mapping[str, CatalogEntry]:
 
 
 def entry_patch(entry: CatalogEntry, tree_name: str, directory: Path = PATCHES) -> Patch:
-    """A switch's patch for a tree. Raises PatchRejected, naming the trees it is made for, and HostUnfit."""
+    """Return a switch's patch for a tree. Raises PatchRejected, naming the trees it is made for, and HostUnfit."""
     path = directory / _for_tree(entry, tree_name).file
     try:
         patches = read_series(path.read_bytes()).patches

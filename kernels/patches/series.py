@@ -134,12 +134,12 @@ def make_patch(letter: Letter, files: Sequence[FileDiff]) -> Patch:
 
 
 def base_commit(texts: Sequence[str]) -> str:
-    """The commit that a base-commit: trailer names in one of the texts, or ""."""
+    """Return the commit that a base-commit: trailer names in one of the texts, or ""."""
     return next((match[1] for text in texts if (match := _BASE_COMMIT.search(text))), "")
 
 
 def read_range(tree: SourceTree, base: str, tip: str) -> Series:
-    """The commits of base..tip as a series; merges cannot be written as patches and are refused.
+    """Return the commits of base..tip as a series; merges cannot be written as patches and are refused.
 
     Raises UnknownRevision, PatchRejected, TreeUnreadable, GitFailed.
     """

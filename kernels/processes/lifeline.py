@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""End a command and all that it started when the process that asked for it is gone.
+"""End a command and all that it started when the process that started it ends.
 
 A signal at the parent's death reaches the child alone: git's own helper, which waits for a silent host, would stay. So the
 command starts with a guard in its process group that waits for the end of a pipe. The other end is ours: it closes when this
@@ -29,7 +29,7 @@ class Lifeline:
 
 @contextmanager
 def lifeline() -> Iterator[Lifeline]:
-    """Hold a command's life for the length of a block; what is left of its process group then is killed."""
+    """Let a command run only as long as the block; what is left of its process group is then killed."""
     guards, ours = os.pipe()
     try:
         yield Lifeline(guards)

@@ -66,7 +66,7 @@ class AddedLines:
         self._layout.replaced(line)
 
     def indent(self, text: str) -> str:
-        """The added line with its blanks. Raises Unplaceable where they mean something and cannot be known."""
+        """Return the added line with its blanks. Raises Unplaceable where they mean something and cannot be known."""
         line = self._spare(text) if self._spared else self._lay_out(text)
         self.keep(line)
         return line

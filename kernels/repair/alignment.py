@@ -108,7 +108,7 @@ class Alignment:
         self.found: dict[tuple[int, Lines], Reading] = {}
 
     def best(self) -> Reading | None:
-        """The reading with the least damage; None if there is none. Raises Unplaceable if it is not the only one."""
+        """Return the reading with the least damage; None if there is none. Raises Unplaceable if it is not the only one."""
         if not self.hunk.old_count:
             return None
         starts = self._starts()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A base file's lines, and where in it a run of lines stands."""
+"""The lines of a base file, and where in it a run of lines is found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_PLACES = 50
 
 
 def squash(line: str) -> str:
-    """The line without its blanks: what of a line an archive leaves alone."""
+    """Return the line without its blanks: what of a line an archive leaves alone."""
     return "".join(line.split())
 
 
@@ -24,7 +24,7 @@ class BaseText:
 
     @cached_property
     def squashed(self) -> tuple[str, ...]:
-        """The lines without their blanks."""
+        """Return the lines without their blanks."""
         return tuple(squash(line) for line in self.lines)
 
     @cached_property

@@ -2,7 +2,7 @@
 """Find the diffs in a text that an archive or a mailer has damaged, as far as the text alone tells.
 
 Nothing is repaired here: a hunk's lines are kept as they came, as `pieces`, of which some may be halves of lines and
-the last may be other text. kernels.repair.hunk_place reads them with the base at hand.
+the last may be other text. kernels.repair.hunk_place reads them with the base.
 """
 
 import re
@@ -60,13 +60,13 @@ class DamagedFile:
 
     @property
     def text(self) -> str:
-        """All its text without blanks."""
+        """Return all its text without blanks."""
         parts = [part for hunk in self.hunks for part in (hunk.header, *hunk.pieces)]
         return squash("".join(parts))
 
 
 def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
-    """The diffs of a text: more than one if they change the same places, so that one of them must be chosen.
+    """Return the diffs of a text: more than one if they change the same places, so that one of them must be chosen.
 
     Raises PatchRejected where a diff is binary or its headers contradict each other.
     """

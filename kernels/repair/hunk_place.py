@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find the place of a damaged hunk in its base file, and match its pieces with lines.
 
-Lines are compared without blanks. First the hunk is read as it stands: a piece is a line, its first character says
+Lines are compared without blanks. First the hunk is read unchanged: a piece is a line, its first character says
 which side it is on, the header's counts say where it ends. If that old side is nowhere in the file, the hunk is
 aligned with the file line by line, allowing for lines that were wrapped, blank lines that were lost or doubled, and a
 header whose tail was wrapped; of all readings whose counts agree with the header the one that needs the least damage
@@ -19,7 +19,7 @@ from kernels.repair.damage import DamagedHunk, count_pieces
 
 
 def read_hunk(hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> Reading:
-    """The hunk as lines, with all places in the base where its old side stands.
+    """Return the hunk as lines, with all places in the base where its old side is found.
 
     last: other text may follow, since no further hunk or file does. Raises Unplaceable.
     """

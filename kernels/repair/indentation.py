@@ -70,7 +70,7 @@ class Indentation:
         self._macro = False
 
     def indent_for(self, text: str) -> str:
-        """The blanks before a line of which only the rest is known."""
+        """Return the blanks before a line of which only the rest is known."""
         code = _code(text.strip(), in_comment=self._comment is not None)[0]
         text = text.strip()
         if self._macro:
@@ -107,7 +107,7 @@ class Indentation:
             self._feed_code(code, indent, line)
 
     def replaced(self, line: str) -> None:
-        """A line that the next ones stand in for: if it went on in a parenthesis, they do so as it did."""
+        """A line that the next ones replace: if it went on in a parenthesis, they do so as it did."""
         top = self._brackets[-1]
         if top.kind in ("(", "[") and top.inner is None and line.strip():
             top.inner = line[: len(line) - len(line.lstrip())]

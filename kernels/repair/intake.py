@@ -172,7 +172,7 @@ class _Work:
     refused: list[RefusedHunk] = field(default_factory=list)
 
     def patches(self, drafts: Sequence[tuple[Letter, Draft]]) -> tuple[Patch, ...]:
-        """The patches of a series in their order, each repaired on top of those before it."""
+        """Return the patches of a series in their order, each repaired on top of those before it."""
         made = [
             make_patch(letter, files)
             for letter, draft in drafts

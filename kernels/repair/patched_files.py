@@ -21,7 +21,7 @@ class Overlay:
         self._files: dict[str, BaseText | None] = {}
 
     def read(self, path: str) -> BaseText:
-        """The file as it is now. Raises UnknownPath, PatchRejected if it is not text that a diff could hold."""
+        """Return the file as it is now. Raises UnknownPath, PatchRejected if it is not text that a diff could hold."""
         if path not in self._files:
             self._files[path] = _to_text(path, self._read_base(path))
         text = self._files[path]
@@ -55,14 +55,14 @@ class Overlay:
                     self.write(diff, lines)
 
     def copy(self) -> Overlay:
-        """A second overlay that begins where this one is."""
+        """Return a second overlay that begins where this one is."""
         other = Overlay(self._read_base)
         other._files = dict(self._files)
         return other
 
 
 def apply_exactly(diff: FileDiff, base: BaseText) -> tuple[str, ...] | None:
-    """The file with the diff applied; None if a hunk's old side is not there exactly, blanks included."""
+    """Return the file with the diff applied; None if a hunk's old side is not there exactly, blanks included."""
     result: list[str] = []
     at = shift = 0
     for hunk in diff.hunks:

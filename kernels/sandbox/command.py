@@ -151,7 +151,7 @@ class Ended:
 
 
 def build_owner() -> tuple[int, int]:
-    """The user and group id as which commands run; own ones unless we are root. Raises SandboxFailed."""
+    """Return the user and group id as which commands run; own ones unless we are root. Raises SandboxFailed."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     try:

@@ -51,7 +51,7 @@ class Quota:
         self._next, self._spent = time.monotonic() + _EVERY_S, 0.0
 
     def exceeded(self) -> bool:
-        """Return whether the folders hold too much; check, and continue a count for a quarter of a second."""
+        """Return whether the folders are too large; check, and continue a count for a quarter of a second."""
         if self._counting is None and self._due():
             self._free, self._spent = free_room(self._folders[0]), 0.0
             self._counting = self._count()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Limit the memory of everything a command starts, where cgroups allow it, and tell whether the kernel killed any of it.
+"""Limit the memory of everything a command starts, where cgroups allow it, and report whether the kernel killed any of it.
 
-The limits of prlimit hold for each process alone; a control group holds them together, so that a
+The limits of prlimit apply to each process alone; a control group limits them together, so that a
 hostile build meets its own limit before the machine's. Only root may make one; others do without.
 
 A process that the kernel kills for memory ends as one that an operator kills. The group counts the former. Without a group the

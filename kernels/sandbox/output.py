@@ -61,5 +61,5 @@ class LineReader:
 
 
 def clean(line: bytes) -> str:
-    """A line as text without control characters (tabs stay)."""
+    """Return a line as text without control characters (tabs stay)."""
     return line.decode("utf-8", "replace").translate(_CONTROL)

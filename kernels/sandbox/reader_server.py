@@ -81,7 +81,7 @@ class HeldFile:
     name: str
 
     def read_bytes(self) -> bytes:
-        """All of it."""
+        """Return all of it."""
         size, parts, at = os.fstat(self.number).st_size, [], 0
         while at < size and (part := os.pread(self.number, min(size - at, 1 << 30), at)):
             parts.append(part)

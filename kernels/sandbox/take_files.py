@@ -82,7 +82,7 @@ def _refuse_large(source: Path, target: Path) -> None:
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
-    """The bytes of one file that untrusted code wrote into a directory of ours. Raises ArtifactRefused."""
+    """Return the bytes of one file that untrusted code wrote into a directory of ours. Raises ArtifactRefused."""
     folder = _open_folder(str(path.parent))
     try:
         descriptor = _open_file(path.name, folder)

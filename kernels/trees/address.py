@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Addresses of git repositories: the only type that functions which talk to a repository accept.
 
-An address holds what git is given, the one protocol that git may speak, and the settings that keep it at the place that was checked.
+An address has what git is given, the one protocol that git may speak, and the settings that keep it at the place that was checked.
 The submitter names the address, and the lab's machine fetches from it: it must not be a way to talk to what only that machine can
 reach. The name is looked up here, and git goes where this look-up led instead of asking again.
 """
@@ -46,7 +46,7 @@ class Address:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what git's environment must hold to talk to this address and to nothing else."""
+        """Return the environment that lets git contact this address and nothing else."""
         allowed = {"GIT_ALLOW_PROTOCOL": self.protocol}
         if self.protocol != "ssh":
             allowed["GIT_SSH_COMMAND"] = "false"
@@ -58,12 +58,12 @@ class Address:
 
     @property
     def identity(self) -> str:
-        """Return what tells this place from all others: the URL, or the folder as an absolute path."""
+        """Return what identifies this place: the URL, or the folder as an absolute path."""
         return self.source if self.protocol == "file" else self.location
 
     @property
     def options(self) -> list[str]:
-        """Return the options of git that hold it to the place that was checked."""
+        """Return the options that restrict git to the place that was checked."""
         return [part for key, value in self.settings.items() for part in ("-c", f"{key}={value}")]
 
     @property
@@ -73,7 +73,7 @@ class Address:
 
 
 def own_address(location: str) -> Address:
-    """Return the address that somebody who may send this machine anywhere has named: a URL, or a folder of this machine.
+    """Return the address that a trusted user named: a URL, or a folder of this machine.
 
     A folder becomes absolute, so that it can be mistaken neither for an option nor for a URL. Raises UnknownTree for
     everything else, such as `ext::…`, which would run a command, and `file://…`.

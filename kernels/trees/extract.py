@@ -68,7 +68,7 @@ def changed_files(tree: SourceTree, from_tree: str, to_tree: str) -> tuple[Chang
 def extract_tree(tree: SourceTree, tree_id: str, directory: Path) -> None:
     """Write all files of a tree into an empty or missing directory, byte for byte (8 to 35 s for a kernel).
 
-    Raises TreeUnreadable before anything is written; DiskFull, GitFailed, then the directory holds a part.
+    Raises TreeUnreadable before anything is written; DiskFull, GitFailed: the directory is then incomplete.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if next(directory.iterdir(), None):
@@ -94,7 +94,7 @@ def extract_tree(tree: SourceTree, tree_id: str, directory: Path) -> None:
 
 
 def extract_changes(tree: SourceTree, from_tree: str, to_tree: str, directory: Path) -> Changes:
-    """Turn a directory that holds `from_tree` into `to_tree`, touching only the files that differ.
+    """Turn a directory with `from_tree` into `to_tree`, touching only the files that differ.
 
     A file is replaced, never written into: it may be shared with another directory. Raises TreeUnreadable.
     """

@@ -98,13 +98,13 @@ _PASSWORD = re.compile(r"//[^/@\s]+@")
 
 
 def git_command(*arguments: str) -> list[str]:
-    """The argument list of git with our settings before the caller's arguments."""
+    """Return the argument list of git with our settings before the caller's arguments."""
     settings = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
     return ["git", *settings, *arguments]
 
 
 def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The cleaned environment in which git runs, with `extra` over it."""
+    """Return the cleaned environment in which git runs, with `extra` over it."""
     passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return {**passed, **FIXED, **(extra or {})}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Commits between machines as git bundles: a variant's over its base, or a base alone without its history.
 
-A bundle is accepted only if it holds exactly the requested commit: no other ref, no object that git's own checks refuse. A refused
+A bundle is accepted only if it contains exactly the requested commit: no other ref, no object that git's own checks refuse. A refused
 bundle leaves nothing behind.
 """
 
@@ -76,7 +76,7 @@ def has_commit(repository: Path, commit: str) -> bool:
 
 
 def tree_of(repository: Path, commit: str) -> str:
-    """The id of a commit's tree. Raises GitFailed."""
+    """Return the id of a commit's tree. Raises GitFailed."""
     return (
         run_git(repository, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")
         .decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""List what a git tree holds, within limits, and refuse a tree that could not be written safely.
+"""List the files of a git tree, within limits, and refuse a tree that could not be written safely.
 
 Every command that walks a whole tree of a stranger comes after this check: ten nested trees can name ten thousand million files,
 and a blob of a few KiB can unpack to many GiB.
@@ -26,7 +26,7 @@ LONGEST_LINK = 4095
 def check_tree(repository: Path, tree_id: str) -> None:
     """Refuse a tree with bad, duplicate or conflicting paths, odd modes, too many files or too many bytes.
 
-    Raises TreeUnreadable. A tree's id stands for its content, so one check of it is enough.
+    Raises TreeUnreadable. A tree's id identifies its content, so one check is enough.
     """
     places, total = Places(), 0
     for entry in _entries(repository, tree_id):

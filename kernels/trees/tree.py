@@ -61,12 +61,12 @@ class NamedRevision:
 
 
 def unknown_tree(name: str, valid: Iterable[str]) -> UnknownTree:
-    """The error for a tree that nobody registered; names those there are."""
+    """Return the error for a tree that nobody registered; names those there are."""
     return UnknownTree(f'there is no tree "{name}". {suggest(name, valid)}')
 
 
 def open_tree(name: str, root: Path) -> SourceTree:
-    """A tree that was imported or cloned before. Raises UnknownTree."""
+    """Return a tree that was imported or cloned before. Raises UnknownTree."""
     repository = root / f"{name}.git"
     if not _NAME.fullmatch(name) or not repository.is_dir():
         raise unknown_tree(name, sorted(path.stem for path in root.glob("[!.]*.git")))
@@ -76,7 +76,7 @@ def open_tree(name: str, root: Path) -> SourceTree:
 def import_archive(
     name: str, archive: Path, root: Path, *, on_progress: Callable[[float], None] = lambda _: None
 ) -> SourceTree:
-    """The tree made of a source tarball: imported at the first call, and again if the file has changed since.
+    """Return the tree made of a source tarball: imported at the first call, and again if the file has changed since.
 
     The commit has the same id on every machine and is tagged v<VERSION>.<PATCHLEVEL>.<SUBLEVEL>. Processes that
     ask at once wait for one import. `on_progress` gets the fraction done. Raises UnknownTree if there is no such file, TreeUnreadable, LockBusy, DiskFull.
@@ -103,7 +103,7 @@ def import_archive(
 
 
 def is_imported(name: str, archive: Path, root: Path) -> bool:
-    """Tell whether `import_archive` would have nothing to do: the tree is there, and the file has not changed since."""
+    """Return whether `import_archive` would have nothing to do: the tree is there, and the file has not changed since."""
     repository = root / f"{name}.git"
     try:
         status = archive.stat()
@@ -174,12 +174,12 @@ def has_tag(tree: SourceTree, name: str) -> bool:
 
 
 def archive_stamp(tree: SourceTree) -> str:
-    """Return what tells the file that a tree was imported from: "" for a git repository, "store" for one that came with a bundle."""
+    """Return what identifies the file that a tree was imported from: "" for a git repository, "store" for one that came with a bundle."""
     return _setting_or_none(tree.repository, "kperflab.archive") or ""
 
 
 def resolve(tree: SourceTree, revision: str) -> NamedRevision:
-    """The commit that a tag, branch or (short) id means. Raises UnknownRevision, naming the nearest."""
+    """Return the commit that a tag, branch or (short) id means. Raises UnknownRevision, naming the nearest."""
     asked = revision or tree.default_revision
     if _REVISION.fullmatch(asked):
         commit = _parse(tree, f"{asked}^{{commit}}")
@@ -199,7 +199,7 @@ def resolve(tree: SourceTree, revision: str) -> NamedRevision:
 
 
 def read_file(tree: SourceTree, tree_id: str, path: str) -> bytes:
-    """The bytes of one file of a revision's tree. Raises UnknownPath, naming the nearest in its folder."""
+    """Return the bytes of one file of a revision's tree. Raises UnknownPath, naming the nearest in its folder."""
     folder = "" if PurePosixPath(path).parent == PurePosixPath(".") else f"{PurePosixPath(path).parent}/"
     if path and not path.startswith("/") and ".." not in path.split("/"):
         done = try_git(f"--git-dir={tree.repository}", "cat-file", "blob", f"{tree_id}:{path}")
@@ -219,7 +219,7 @@ def read_file(tree: SourceTree, tree_id: str, path: str) -> bytes:
 
 @contextmanager
 def temporary_index(tree: SourceTree, tree_id: str) -> Iterator[dict[str, str]]:
-    """Make an index that holds a tree, for as long as the block runs, and yield the environment that makes git use it.
+    """Make an index of a tree for as long as the block runs, and yield the environment that makes git use it.
 
     Raises TreeUnreadable for a tree that could not be written safely.
     """

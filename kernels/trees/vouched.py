@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tell whether the operator vouches for a revision: it came with a source archive, or is on a branch or tag that a setting names."""
+"""Decide whether the operator trusts a revision: it came with a source archive, or is on a branch or tag that a setting names."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from kernels.trees.tree import NamedRevision, SourceTree, archive_stamp, resolve
 
 
 def is_own_archive(tree: SourceTree, revision: NamedRevision) -> bool:
-    """Return whether a revision is what a source archive of this machine holds: of code that the operator installed."""
+    """Return whether a revision is that of a source archive of this machine: code that the operator installed."""
     if archive_stamp(tree) in ("", "store"):
         return False
     installed = resolve(tree, tree.default_revision)

@@ -105,7 +105,7 @@ def _builds(experiment: Experiment) -> tuple[ExperimentBuild, ...]:
 
 
 def is_reused(build: Build, experiment: Experiment) -> bool:
-    """Tell whether the experiment found this build made: in the table or in the artifact store."""
+    """Return whether the experiment found this build made: in the table or in the artifact store."""
     if build.state != "built":
         return False
     return build.cached or (build.finished_at is not None and build.finished_at <= experiment.created_at)

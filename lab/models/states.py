@@ -157,7 +157,7 @@ MOVES: Mapping[type[models.TextChoices], Mapping[str, frozenset[str]]] = {
 
 
 def allowed(start: models.TextChoices, to: models.TextChoices) -> bool:
-    """Tell whether the tables know this move."""
+    """Return whether the tables know this move."""
     return type(start) is type(to) and to.value in MOVES[type(start)].get(start.value, frozenset())
 
 

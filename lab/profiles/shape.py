@@ -141,12 +141,12 @@ class ProfilePage:
 
     @property
     def waits(self) -> bool:
-        """Tell whether it is about waiting."""
+        """Return whether it is about waiting."""
         return is_waited(self.unit)
 
     @property
     def sampled(self) -> bool:
-        """Tell whether it is about samples of running CPUs."""
+        """Return whether it is about samples of running CPUs."""
         return self.kind == CPU
 
 

@@ -76,7 +76,7 @@ class Applier:
         return required
 
     def _fits(self, below: list[str], name: str) -> bool:
-        """Tell whether a switch applies on top of others; those that do not apply themselves decide nothing."""
+        """Return whether a switch applies on top of others; those that do not apply themselves decide nothing."""
         if self.try_to_apply(tuple(below)) is not None:
             return True
         try:

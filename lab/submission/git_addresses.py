@@ -80,7 +80,7 @@ def check_address(location: str, by: User) -> None:
 
 
 def _is_number(location: str) -> bool:
-    """Tell whether the address names its host by number, which asks nobody."""
+    """Return whether the address names its host by number, which asks nobody."""
     try:
         ipaddress.ip_address(urlsplit(location).hostname or "")
     except ValueError:

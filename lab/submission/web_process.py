@@ -107,7 +107,7 @@ def _here(spec: ExperimentSpec, by: User) -> Iterator[None]:
 
 
 def check_here(spec: ExperimentSpec, by: User) -> None:
-    """Tell whether the description's tree is at hand, without talking to anybody.
+    """Return whether the description's tree is at hand, without talking to anybody.
 
     Raises SubmissionRejected for an address that no worker would take, NeedsWorker where one has to get the tree.
     """

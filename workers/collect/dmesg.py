@@ -93,7 +93,7 @@ class _Search:
                 self._look_at(at, literal)
 
     def unread(self) -> int:
-        """Return how many more places hold a literal that was given up."""
+        """Return how many further places contain a literal whose search was given up."""
         return sum(self.text.count(literal, at) for literal, at in self._given_up.items())
 
     def _enter_boot(self, at: int, literal: bytes) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read guests' files in a separate process and check its answer.
 
-A reader has seen a stranger's bytes, so its answer is held against the plan like the bytes themselves: types, counts,
+A reader has seen a stranger's bytes, so its answer is checked against the plan like the bytes themselves: types, counts,
 names of metrics, finite numbers, whole trees.
 """
 

@@ -109,7 +109,7 @@ class ModuleSymbols:
         self._named = [(module, name) for _, module, name in symbols]
 
     def name(self, address: int, frame: str) -> str:
-        """The function at an address in the module that a frame is called by ("[ext4]"); the frame if it has none.
+        """Return the function at an address in the module that a frame is called by ("[ext4]"); the frame if it has none.
 
         The module stays in the name, for the kernel may have a function of that name, too.
         """

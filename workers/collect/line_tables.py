@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Looks up where the functions of a run's profiles begin, while its kernel is at hand."""
+"""Look up where the functions of a run's profiles begin, while its kernel is on this machine."""
 
 from collections.abc import Sequence
 from dataclasses import replace

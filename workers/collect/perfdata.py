@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest's perf.data → a tree of frames with the symbols of the kernel that ran; no `perf script`, no text.
 
-Nobody has to trust the file. Everything in it is held against its end, and time and memory grow with its size, which is
+The file is not trusted. Every offset in it is checked against its end, and time and memory grow with its size, which is
 at most MOST_BYTES.
 """
 
@@ -42,7 +42,7 @@ _LOST_AT_ONCE = np.uint64(1 << 40)
 class ExpectedKernel:
     """The kernel that a profile should be of. release: its `uname -r`; build_id: in hex; "" is not checked.
 
-    told_id: the build id as the guest told it beside the file; kallsyms: what its /proc/kallsyms says of modules.
+    told_id: the build id that the guest reported with the file; kallsyms: what its /proc/kallsyms says of modules.
     """
 
     system_map: Readable
@@ -80,7 +80,7 @@ class PerfProfile:
 
 
 def read_perf_data(path: Readable, kernel: ExpectedKernel) -> PerfProfile:
-    """Read one perf.data, which nobody has to trust, as samples of CPUs, of the first event that has some.
+    """Read one untrusted perf.data as samples of CPUs, of the first event that has some.
 
     Raises ProfileUnreadable for what is not a whole perf.data of this kernel, but for an end that is missing: what was
     whole is then told, and why there is no more.

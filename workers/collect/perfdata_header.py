@@ -2,7 +2,7 @@
 """The frame of a perf.data: where its records are, what each event samples, who recorded it.
 
 The format: tools/perf/Documentation/perf.data-file-format.txt; struct perf_event_attr: include/uapi/linux/perf_event.h
-(both of Linux 6.1). A guest wrote the file, so nothing in it is believed: every offset is held against the file's end.
+(both of Linux 6.1). A guest wrote the file, so nothing in it is trusted: every offset is checked against the file's end.
 """
 
 import struct
@@ -63,7 +63,7 @@ class Frame:
 
 
 def read_frame(data: bytes) -> Frame:
-    """The frame of a file. Raises ProfileUnreadable for what is not `perf record`'s, naming what it is instead."""
+    """Return the frame of a file. Raises ProfileUnreadable for what is not `perf record`'s, naming what it is instead."""
     _check_magic(data)
     _, size, attr_size, attrs_at, attrs_size, begin, length, _, _, *flags = _HEADER.unpack_from(
         data.ljust(_HEADER.size, b"\0")

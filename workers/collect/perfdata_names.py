@@ -66,7 +66,7 @@ class Story:
 
 
 def read_story(records: Records, attrs: Sequence[Attr]) -> Story:
-    """Everything but samples and losses. Raises ProfileUnreadable for a record shorter than its fields."""
+    """Return everything but samples and losses. Raises ProfileUnreadable for a record shorter than its fields."""
     chosen = records.of(COMM, FORK, MMAP, MMAP2, KSYMBOL)
     if len(chosen) > MOST_EVENTS:
         raise ProfileUnreadable(f"this perf.data tells of more than {MOST_EVENTS} processes and mappings")

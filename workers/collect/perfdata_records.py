@@ -51,11 +51,11 @@ class Records:
     truncated: str
 
     def of(self, *kinds: int) -> Integers:
-        """Indices of the records of these types."""
+        """Return indices of the records of these types."""
         return np.flatnonzero(np.isin(self.kind, kinds))
 
     def body(self, index: int) -> memoryview:
-        """A record's bytes behind its header."""
+        """Return a record's bytes behind its header."""
         at = int(self.at[index])
         return self.raw[8 * at + 8 : 8 * (at + int(self.width[index]))]
 
@@ -121,7 +121,7 @@ def _places(halves: memoryview, begin: int) -> tuple[list[int], int]:
 
 
 def read_samples(records: Records, attrs: Sequence[Attr]) -> SampleColumns:
-    """All samples, in the order of the file. Raises ProfileUnreadable when they hold less than they say."""
+    """Return all samples, in the order of the file. Raises ProfileUnreadable when they are shorter than they declare."""
     chosen = records.of(SAMPLE)
     if not len(chosen):
         none = np.zeros(0, np.int64)
@@ -138,7 +138,7 @@ def read_samples(records: Records, attrs: Sequence[Attr]) -> SampleColumns:
 
 
 def of_one_event(samples: SampleColumns, attrs: Sequence[Attr]) -> Integers:
-    """Indices of the samples of the first event that has some. Raises ProfileUnreadable where nothing tells events apart."""
+    """Return indices of the samples of the first event that has some. Raises ProfileUnreadable where nothing tells events apart."""
     sampled = [attr for attr in attrs if not attr.is_dummy]
     if len(sampled) < 2 or not len(samples.event):
         return np.arange(len(samples.event))
@@ -167,7 +167,7 @@ def times(records: Records, chosen: Integers, attrs: Sequence[Attr]) -> Words:
 
 
 def timed(attrs: Sequence[Attr]) -> bool:
-    """Return whether all records tell their time; otherwise their order must do."""
+    """Return whether all records have a time; otherwise their order is used."""
     return all(attr.sample_type & _TIME and attr.sample_id_all for attr in attrs)
 
 

@@ -2,7 +2,7 @@
 """Tracepoint records: the fields of each, by the kernel's own description in the file, and their values in samples.
 
 The section is laid out in tools/perf/util/trace-event-info.c, the description of one event as its `format` file in
-tracefs (both of Linux 6.1). A guest wrote it: sizes are held against its end, fields against the sample's.
+tracefs (both of Linux 6.1). A guest wrote it: sizes are checked against its end, fields against the sample's.
 """
 
 import re
@@ -37,7 +37,7 @@ class Tracepoint:
 
 
 def read_tracepoints(section: bytes) -> dict[str, Tracepoint]:
-    """The tracepoints that a perf.data describes, by name. Raises ProfileUnreadable when it describes none."""
+    """Return the tracepoints that a perf.data describes, by name. Raises ProfileUnreadable when it describes none."""
     tracepoints = {}
     try:
         for text in _formats(section):
@@ -91,7 +91,7 @@ def _sized(section: bytes, at: int) -> tuple[bytes, int]:
 
 
 def samples_of(records: Records, samples: SampleColumns, point: Tracepoint) -> Integers:
-    """Indices of the samples that are of a tracepoint."""
+    """Return indices of the samples that are of a tracepoint."""
     # Each begins with its number, the field common_type.
     numbers = _gather(records, samples, np.arange(len(samples.raw)), 0, 2)
     return np.flatnonzero((numbers == point.number) & (samples.raw_size >= 2))
@@ -100,7 +100,7 @@ def samples_of(records: Records, samples: SampleColumns, point: Tracepoint) -> I
 def field_of(
     records: Records, samples: SampleColumns, chosen: Integers, point: Tracepoint, field: str
 ) -> NDArray[np.uint64]:
-    """A number in each of these samples of a tracepoint. Raises ProfileUnreadable when there is no such field."""
+    """Return a number in each of these samples of a tracepoint. Raises ProfileUnreadable when there is no such field."""
     offset, size = point.fields.get(field, (0, 0))
     if size not in (1, 2, 4, 8):
         raise ProfileUnreadable(f"tracepoint {point.name} of this kernel has no number {field}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds a guest's records against its plan while they come, and puts recordings of perf into files.
+"""Check a guest's records against its plan as they arrive, and write recordings of perf to files.
 
 The plan says which steps there are, in which order, and which files each sends. Nothing else is taken: a guest cannot
 make the lab keep, count or read what nobody asked for. Raises RecordUnexpected, which blames the guest.

@@ -48,7 +48,7 @@ class Waits:
 def lock_waits(
     records: Records, samples: SampleColumns, points: Mapping[str, Tracepoint], recorded: Recorded
 ) -> Waits:
-    """The waits for locks. Raises ProfileUnreadable when the file does not describe their tracepoints."""
+    """Return the waits for locks. Raises ProfileUnreadable when the file does not describe their tracepoints."""
     begin, end = (_point(points, name) for name in ("contention_begin", "contention_end"))
     begins, ends = samples_of(records, samples, begin), samples_of(records, samples, end)
     chosen = np.concatenate((begins, ends))
@@ -71,7 +71,7 @@ def lock_waits(
 def off_cpu_waits(
     records: Records, samples: SampleColumns, points: Mapping[str, Tracepoint], recorded: Recorded
 ) -> Waits:
-    """The times off the CPUs. Raises ProfileUnreadable when the file does not describe sched_switch."""
+    """Return the times off the CPUs. Raises ProfileUnreadable when the file does not describe sched_switch."""
     switch = _point(points, "sched_switch")
     chosen = samples_of(records, samples, switch)
     left, state, entered = (
@@ -101,7 +101,7 @@ class _Pairing:
         self._open.setdefault(waiter, (sample, time))
 
     def end(self, waiter: tuple[int, int], time: int, *, known: bool = True) -> None:
-        """known: an end tells by itself that there was a begin."""
+        """known: an end alone proves that there was a begin."""
         began = self._open.pop(waiter, None)
         if began is None:
             self._unbegun += known

@@ -18,7 +18,7 @@ Found = list[tuple[str, str]]
 
 
 def experiments(incomplete: str) -> Found:
-    """The newest experiments, by number, with their names."""
+    """Return the newest experiments, by number, with their names."""
     return _asked(
         incomplete,
         lambda client: [(str(row["id"]), str(row["name"])) for row in client.experiments({}, NEWEST)],

@@ -51,7 +51,7 @@ class Preferences:
 
 
 def config_file() -> Path:
-    """The person's own configuration; need not exist."""
+    """Return the person's own configuration; need not exist."""
     return user_config_path("labctl") / "config.toml"
 
 

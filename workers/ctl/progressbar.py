@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An experiment under way: followed through a client, drawn on a terminal, told line by line elsewhere."""
+"""An experiment under way: followed through a client, drawn on a terminal, printed line by line elsewhere."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,7 +59,7 @@ class Follower:
 
     @property
     def progress(self) -> Json:
-        """The experiment's progress."""
+        """Return the experiment's progress."""
         progress: Json = self.experiment["progress"]
         return progress
 

@@ -108,7 +108,7 @@ def _committer() -> str:
 
 
 def comparison(client: Client, experiment_id: int, link: str = "") -> ComparisonData:
-    """The comparison of an experiment. Raises ServerStrange where a newer lab tells it in another way."""
+    """Return the comparison of an experiment. Raises ServerStrange where a newer lab sends it in another form."""
     data = client.comparison(experiment_id, link=link)
     if data.get("format") != FORMAT:
         raise ServerStrange(

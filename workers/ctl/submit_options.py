@@ -116,7 +116,7 @@ MEASURE_OPTIONS = tuple(_measure_options())
 
 
 def description(source: Path | None, options: SubmitOptions, client: Client) -> Json:
-    """The description that a file or a branch and the options make. Raises SpecError, SettingsWrong."""
+    """Return the description that a file or a branch and the options make. Raises SpecError, SettingsWrong."""
     # Here, for `--help` and completion need none of it.
     from workers.ctl.submitted_files import (
         branch_series,
@@ -145,7 +145,7 @@ def description(source: Path | None, options: SubmitOptions, client: Client) -> 
 
 
 def of_file(data: bytes, source: Path, chosen: SubmitOptions) -> Json:
-    """A TOML file's description with its patches' texts in it, changed by the options. Raises SpecError."""
+    """Return a TOML file's description with its patches' texts in it, changed by the options. Raises SpecError."""
     from lab.experiments.spec import inline_files
 
     if chosen.workload or chosen.each or chosen.param or chosen.alternative is not None:
@@ -174,7 +174,7 @@ def of_file(data: bytes, source: Path, chosen: SubmitOptions) -> Json:
 def of_series(
     handed: Any, options: SubmitOptions, preferences: Preferences, client: Client, base: str
 ) -> Json:
-    """The description of a series. Raises SpecError where neither options nor preferences say tree and workload."""
+    """Return the description of a series. Raises SpecError where neither options nor preferences say tree and workload."""
     defaults = preferences.defaults
     # Where neither names a base, the lab takes the one that the series names, if its tree has that.
     start = base or str(defaults.get("base", ""))
@@ -197,7 +197,7 @@ def of_series(
 
 
 def measured(options: SubmitOptions, defaults: Mapping[str, Any]) -> Json:
-    """The fields of [measure] that options or defaults give."""
+    """Return the fields of [measure] that options or defaults give."""
     fields = {name: defaults[name] for name in BY_NAME if name in defaults}
     fields |= {name: value for name, value in options.measure.items() if value not in ("", None)}
     if options.exact or options.profile is not None:
@@ -210,7 +210,7 @@ def _is_number(name: str, value: Any) -> bool:
 
 
 def tree_field(tree: str) -> dict[str, str]:
-    """A description's field for a tree: a location has a slash, a name has none."""
+    """Return a description's field for a tree: a location has a slash, a name has none."""
     return {"git" if "/" in tree else "tree": tree}
 
 

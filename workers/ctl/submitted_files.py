@@ -45,7 +45,7 @@ class Handed:
 
 
 def read_handed(source: Path) -> bytes:
-    """A file's bytes, or standard input's for "-". Raises SpecError."""
+    """Return a file's bytes, or standard input's for "-". Raises SpecError."""
     try:
         if str(source) == STDIN:
             if sys.stdin.isatty():
@@ -94,7 +94,7 @@ def handed_series(data: bytes, source: Path, *, partial: bool = False) -> Handed
 
 
 def branch_series(branch: str, since: str) -> Handed:
-    """The commits of a branch of the current git tree after `since`, its merge base with it.
+    """Return the commits of a branch of the current git tree after `since`, its merge base with it.
 
     Raises SpecError outside of a git tree, and what kernels.patches.series.read_range raises.
     """
@@ -108,7 +108,7 @@ def branch_series(branch: str, since: str) -> Handed:
 
 
 def newest_release(branch: str) -> str:
-    """The newest v… tag below a branch, empty if there is none: what a kernel branch most likely started from."""
+    """Return the newest v… tag below a branch, empty if there is none: what a kernel branch most likely started from."""
     done = try_git(
         f"--git-dir={_repository()}",
         "describe",

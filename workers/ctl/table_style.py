@@ -35,7 +35,7 @@ def placed(function: str, line: str, style: str = "") -> Text:
 
 
 def plain_table(title: str) -> Table:
-    """An empty table in the house's style."""
+    """Return an empty table in the house's style."""
     return Table(
         title=Text(title, style="bold"),
         title_justify="left",
@@ -47,7 +47,7 @@ def plain_table(title: str) -> Table:
 
 
 def plain_rows(*heads: str) -> Table:
-    """An empty list with quiet heads, the first column never folded."""
+    """Return an empty list with quiet heads, the first column never folded."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), collapse_padding=True, header_style="dim")
     for index, head in enumerate(heads):
         table.add_column(head, no_wrap=not index, overflow="fold")

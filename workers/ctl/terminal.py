@@ -23,7 +23,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 @contextmanager
 def narration(console: Console) -> Iterator[Callable[[str], None]]:
-    """Tell what is being prepared: one changing line on a terminal, elsewhere each thing once.
+    """Print what is being prepared: one changing line on a terminal, elsewhere each step once.
 
     A line `thing: 40%` is the same thing at another moment.
     """
@@ -48,7 +48,7 @@ def count(number: int, thing: str) -> str:
 
 
 def show_head(console: Console, experiment: Json, where: str) -> None:
-    """Print what an experiment is and how it stands, in two lines."""
+    """Print an experiment's name and state, in two lines."""
     title = Text(f"experiment {experiment['id']}  ", style="dim").append(
         plain_line(experiment["name"]), style="not dim bold"
     )

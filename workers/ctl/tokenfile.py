@@ -11,7 +11,7 @@ MODE = 0o600
 
 
 def read_token(path: Path, server: str) -> str:
-    """The token kept for a server, empty if there is none. Raises SettingsWrong, also if others may read it."""
+    """Return the token kept for a server, empty if there is none. Raises SettingsWrong, also if others may read it."""
     return _read(path).get(server, "")
 
 

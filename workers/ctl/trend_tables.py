@@ -128,7 +128,7 @@ def spark(values: Sequence[float], width: int = 60) -> str:
 
 
 def short(revision: RevisionView) -> str:
-    """A revision in a line."""
+    """Return a revision in a line."""
     return f"{revision.commit[:12]} {revision.subject[:SUBJECT]}".rstrip()
 
 

@@ -34,7 +34,7 @@ END_WORDS = {0: "no regression", 1: "a regression", 2: "inconclusive", 3: "the l
 
 
 def same(client: Client) -> str:
-    """The option that leads through the same client again, for the commands we propose."""
+    """Return the option that leads through the same client again, for the commands we propose."""
     return " --local" if client.local else ""
 
 
@@ -64,7 +64,7 @@ def carry_out(client: Client, experiment_id: int) -> int:
 
 
 def code(experiment: Json) -> int:
-    """The exit code of an experiment that is over."""
+    """Return the exit code of an experiment that is over."""
     exit_code = experiment.get("exit_code")
     return EXIT_LAB if exit_code is None else int(exit_code)
 
@@ -116,7 +116,7 @@ def _headline(client: Client, experiment_id: int) -> str:
 
 @through_client
 def show(client: Client, experiment_id: ExperimentId, form: Format = TABLE) -> None:
-    """Show how an experiment stands, or how it ended."""
+    """Show the progress of an experiment, or its result."""
     if form == JSON:
         print_json(client.document(f"experiments/{experiment_id}/"))
     else:

@@ -18,9 +18,9 @@ KVM_DEVICE = Path("/dev/kvm")
 
 
 def check_readable(path: Path, user: QemuUser) -> None:
-    """Raise TargetUnready if QEMU's user cannot get at a file; names the directory to open.
+    """Raise TargetUnready if QEMU's user cannot reach a file; names the directory to open.
 
-    The file itself need not be readable: libvirt lends it to that user while the guest runs.
+    The file itself need not be readable: libvirt gives it to that user while the guest runs.
     """
     path = path.resolve()
     if not path.is_file():
@@ -34,7 +34,7 @@ def check_readable(path: Path, user: QemuUser) -> None:
 
 
 def mend_kvm(user: QemuUser, device: Path = KVM_DEVICE) -> None:
-    """Let QEMU's user open /dev/kvm, if we may say so; else warn.
+    """Let QEMU's user open /dev/kvm if we may change its mode; else warn.
 
     A device that is there but closed makes libvirt 9.0 probe QEMU again 14 times at every start: 56 s instead of
     half a second, without a word in its log. A session daemon is the same user as its QEMU, and sees it as it is.
@@ -77,7 +77,7 @@ def _may(path: Path, user: QemuUser, others_bits: int) -> bool:
 
 
 def groups_of(user: QemuUser) -> set[int]:
-    """The groups that libvirt gives the process: the user's own groups, and the configured group."""
+    """Return the groups that libvirt gives the process: the user's own groups, and the configured group."""
     try:
         entry = pwd.getpwuid(user.uid)
     except KeyError:

@@ -107,7 +107,7 @@ class BootRequest:
 
     @property
     def call_trees(self) -> tuple[Path, ...]:
-        """The files that the microscope left, one for each program that measured."""
+        """Return the files that the microscope left, one for each program that measured."""
         return tuple(sorted(self.directory.glob("calls.*")))
 
 
@@ -138,7 +138,7 @@ class Driver(Protocol):
     """Boots one kind of target."""
 
     def boot(self, request: BootRequest) -> AbstractContextManager[Session]:
-        """Power on and wait for the agent; whatever happens then, the guest is gone when the context ends.
+        """Power on and wait for the agent; the guest is always stopped when the context ends.
 
         Raises BootFailed, WrongKernel; TargetLost and the other lab faults.
         """

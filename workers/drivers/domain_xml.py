@@ -53,7 +53,7 @@ class Wiring:
 
 
 def domain_xml(request: BootRequest, wiring: Wiring) -> str:
-    """The domain as libvirt takes it."""
+    """Return the domain as libvirt takes it."""
     kvm = request.machine.accelerator == "kvm"
     counted = request.machine.clock == "instructions"
     ET.register_namespace("qemu", QEMU_NAMESPACE)

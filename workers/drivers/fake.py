@@ -136,7 +136,7 @@ class FakeSession:
 
 
 def played(step: str, out: str, *, status: int = 0, err: str = "") -> tuple[tuple[str, str, bytes], ...]:
-    """The records of one step as the agent sends them."""
+    """Return the records of one step as the agent sends them."""
     ending = {
         "status": status,
         "signal": 0,
@@ -155,5 +155,5 @@ def played(step: str, out: str, *, status: int = 0, err: str = "") -> tuple[tupl
 
 
 def sent(path: str, data: bytes) -> tuple[tuple[str, str, bytes], ...]:
-    """The records of one file as the agent sends it: its bytes, and nothing at its end."""
+    """Return the records of one file as the agent sends it: its bytes, and nothing at its end."""
     return (("file", path, data), ("file", path, b""))

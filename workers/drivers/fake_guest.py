@@ -65,7 +65,7 @@ class FakeGuest(BaseModel):
 
 
 def play(request: BootRequest) -> Script:
-    """The script of one boot, by the target's access. Raises TargetUnready."""
+    """Return the script of one boot, by the target's access. Raises TargetUnready."""
     try:
         guest = FakeGuest.model_validate(request.access)
     except ValidationError as exc:

@@ -56,7 +56,7 @@ def change(before: Moment, after: Moment) -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """The processor's name as the kernel tells it."""
+    """Return the processor's name as the kernel reports it."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

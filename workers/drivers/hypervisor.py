@@ -48,7 +48,7 @@ class Hypervisor:
 
     @property
     def connection(self) -> libvirt.virConnect:
-        """The connection; a new one if the daemon has been restarted. Raises LibvirtMissing, TargetLost."""
+        """Return the connection; a new one if the daemon has been restarted. Raises LibvirtMissing, TargetLost."""
         if not self._connection.isAlive():
             self._connect()
         return self._connection
@@ -81,7 +81,7 @@ class Hypervisor:
             raise DomainRefused(f"libvirt would not start the guest: {line}", f"{error}\n\n{xml}") from error
 
     def how_it_ended(self, name: str, timeout_s: float) -> Ending:
-        """Return what ended a guest that is gone. "outside" also where libvirt does not say, or is gone itself.
+        """Return what ended a guest that is gone. "outside" also where libvirt does not say, or has stopped itself.
 
         A guest that found a way to crash its QEMU looks like one whose QEMU was killed: "unclear".
         """
@@ -102,7 +102,7 @@ class Hypervisor:
             self._ends.pop(name, None)
 
     def interrupt(self, name: str) -> None:
-        """Send a guest an NMI, which makes a kernel with unknown_nmi_panic show where it is; a guest gone is fine."""
+        """Send a guest an NMI, which makes a kernel with unknown_nmi_panic show where it is; a guest that has stopped is no error."""
         with suppress(libvirt.libvirtError, TargetLost):
             domain = self.connection.lookupByName(name)
             within(INTERRUPT_DEADLINE_S, "to interrupt a guest", domain.injectNMI)
@@ -163,7 +163,7 @@ class Hypervisor:
 
 
 def within(deadline_s: float, what: str, request: Callable[[], T]) -> T:
-    """The answer of a request to libvirt, whose calls know no deadline themselves.
+    """Return the answer of a request to libvirt, whose calls know no deadline themselves.
 
     Raises TargetLost when it does not come in time; the request's own thread is left behind then.
     """

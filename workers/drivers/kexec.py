@@ -16,7 +16,7 @@ LONGEST_REFUSAL = 500
 
 
 def await_waiting(target: str) -> int | None:
-    """The boot whose machine waits for what follows, which may be about to ask; None where there is none."""
+    """Return the boot whose machine waits for what follows, which may be about to ask; None where there is none."""
     end = time.monotonic() + ASK_S
     while (boot := waiting_boot(target)) is None and is_left_waiting(target) and time.monotonic() < end:
         time.sleep(POLL_S)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of what a boot leaves on the host, and how to tell what a killed worker left behind.
+"""Names of what a boot creates on the host, and how to find what a killed worker left behind.
 
 A boot's sockets, overlays and domain all carry one id: the worker's pid, its start time and a random part.
-So what is found later says itself whose it was, even if its owner had no time to write anything down.
+So the name of anything found later identifies its owner, even if that wrote nothing down.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class BootId:
 
     @classmethod
     def new(cls) -> BootId:
-        """An id for one boot by this process."""
+        """Return an id for one boot by this process."""
         return cls(os.getpid(), process_started(os.getpid()), secrets.token_hex(4))
 
     @classmethod
     def read(cls, text: str) -> BootId:
-        """The id that a name ends with. Raises ValueError if it is none of ours."""
+        """Return the id that a name ends with. Raises ValueError if it is none of ours."""
         match = re.search(r"(\d+)-(\d+)-([0-9a-f]{8})$", text)
         if not match:
             raise ValueError(f'"{text}" does not end with a boot\'s id')
@@ -61,7 +61,7 @@ class Traces:
 
     @property
     def sockets(self) -> Path:
-        """A short path, for a socket's may have 107 bytes only."""
+        """Return a short path, for a socket's may have 107 bytes only."""
         base = (
             Path("/run")
             if os.geteuid() == 0
@@ -80,7 +80,7 @@ class Traces:
         shutil.rmtree(self.overlays / str(boot), ignore_errors=True)
 
     def boots(self) -> set[BootId]:
-        """The boots that left files."""
+        """Return the boots that left files."""
         names = [
             path.name for where in (self.sockets, self.overlays) if where.is_dir() for path in where.iterdir()
         ]

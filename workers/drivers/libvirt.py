@@ -224,7 +224,7 @@ class _Leave:
             self._takedown.join(timeout_s)
 
     def drain(self) -> None:
-        """Read on until the guest is gone, then close the streams."""
+        """Read on until the guest has stopped, then close the streams."""
         end = time.monotonic() + LEAVE_DEADLINE_S
         while self.is_alive() and not self.hung_up and time.monotonic() < end:
             if self.streams is None:

@@ -66,7 +66,7 @@ class MachineSession(GuestSession):
         """Nothing: there is no way to ask a machine from outside that all BMCs have."""
 
     def silent(self, message: str) -> WorkersError:
-        """See GuestSession.silent. A BMC that is gone as well speaks of lost power; but a kernel can reset its BMC, too."""
+        """See GuestSession.silent. A BMC that does not answer either suggests lost power; but a kernel can reset its BMC, too."""
         if not self._posted.trouble:
             return super().silent(message)
         return TargetVanished(

@@ -185,7 +185,7 @@ class MetalDriver:
         return self.load_deadline_s + (self.fetch_deadline_s if before is None else TAKE_S)
 
     def sweep(self) -> list[str]:
-        """Turn off machines that a process that is gone had booted; returns their names."""
+        """Turn off machines that a dead process had booted; returns their names."""
         removed = []
         for boot in left_on():
             if is_booting(boot.target):

@@ -30,7 +30,7 @@ TAIL_BYTES = 16 << 10
 
 
 def listen(path: Path) -> socket.socket:
-    """A socket that QEMU will connect to; libvirt gives it to QEMU's user."""
+    """Return a socket that QEMU will connect to; libvirt gives it to QEMU's user."""
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(path))
     server.listen(1)
@@ -38,7 +38,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def accept(server: socket.socket, deadline_s: float) -> socket.socket:
-    """The one connection. Raises TargetLost."""
+    """Return the one connection. Raises TargetLost."""
     server.settimeout(deadline_s)
     try:
         stream, _ = server.accept()
@@ -99,7 +99,7 @@ class Fifo:
 
 
 class Streams(ABC):
-    """Hears both streams in one thread, however they come; knows when the records last spoke.
+    """Reads both streams in one thread, whatever their source; knows when the last record came.
 
     ended: nothing will come any more. last_record_at: of time.monotonic().
     """
@@ -120,12 +120,12 @@ class Streams(ABC):
         """Wait so long for something to come, and take it. Raises RecordCorrupt, GuestEndless."""
 
     def close(self) -> None:
-        """Close everything; what the files hold is whole."""
+        """Close everything; the files are then complete."""
         self.console_file.close()
         self.records_file.close()
 
     def next(self, deadline: float) -> Record | None:
-        """The next record; nothing if none came by the deadline (time.monotonic()) or the guest has ended.
+        """Return the next record; nothing if none came by the deadline (time.monotonic()) or the guest has ended.
 
         Raises GuestPanicked, RecordCorrupt, GuestEndless.
         """
@@ -152,7 +152,7 @@ class Streams(ABC):
         return self.ended
 
     def tail(self) -> str:
-        """The console's last lines."""
+        """Return the console's last lines."""
         return self._tail.decode(errors="replace")
 
     def panicked(self) -> GuestPanicked:

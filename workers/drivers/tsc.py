@@ -19,7 +19,7 @@ READ_TSC = bytes.fromhex("0f31 48c1e220 4809d0 c3")
 
 @cache
 def tsc_khz() -> int:
-    """The counter's rate; 0 where there is none, or no way to read it."""
+    """Return the counter's rate; 0 where there is none, or no way to read it."""
     if platform.machine() != "x86_64":
         return 0
     try:

@@ -47,7 +47,7 @@ class Cycles:
 
     @property
     def total(self) -> int:
-        """All cycles."""
+        """Return all cycles."""
         return self.alone + self.waiting
 
 

@@ -41,7 +41,7 @@ def function_lines(system_map: str, program_map: str = "") -> str:
     """Return the table for the plugin: a line a function, "ADDRESS KIND START", by rising address.
 
     system_map: of the kernel. program_map: of the workload's program, as `nm` prints it. Raises ProfileUnreadable for a
-    kernel without entry_SYSCALL_64, whose calls could not be told.
+    kernel without entry_SYSCALL_64, whose system calls could not be recognised.
     """
     kernel = {address: names for address, names in _symbols(system_map).items() if address >= _KERNEL}
     by_name = {name: address for address, names in kernel.items() for name in names}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Asks BMCs in a process apart, one for each question, which is killed at its deadline.
+"""Query BMCs in a separate process for each question, which is killed at its deadline.
 
 Run as a program it reads one question from its standard input and answers with one line. The password is read
 there, and is nowhere else: not in an argument, not in the environment, not in our process. Nothing of our
-environment goes there, so no proxy named in it hears of the BMC.
+environment goes there, so no proxy named in it is used for the BMC.
 """
 
 import json
@@ -34,7 +34,7 @@ _TOP = Path(__file__).resolve().parents[2]
 
 
 def power_of(access: Access) -> Power:
-    """The power switch of a machine."""
+    """Return the power switch of a machine."""
     return Apart(access.power)
 
 

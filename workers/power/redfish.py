@@ -2,8 +2,8 @@
 """Power by Redfish, with sushy.
 
 Every question is a request of its own under HTTP's basic authentication: a session would stay with the BMC, which has
-few, each time one of our processes is killed. Asked in a process apart (apart.py): a read of the library ends after
-a pause, not after a time, so a BMC that sends a byte now and then would hold it for ever.
+few, each time one of our processes is killed. Run in a separate process (apart.py): a read of the library ends after
+a pause, not after a time, so a BMC that sends a byte now and then would block it for ever.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program that holds a BMC's Serial over LAN: what the machine prints goes to standard output.
+"""A program that keeps a BMC's Serial over LAN session open: what the machine prints goes to standard output.
 
-Standard input: a line that says which BMC; its end is the order to let go. Standard error: "connected", or why not.
+Standard input: a line that says which BMC; its end means: close the session. Standard error: "connected", or why not.
 A process of its own for the reasons that ipmi.py gives.
 """
 
@@ -24,7 +24,7 @@ LOGIN_TURNS = 60
 
 
 def main() -> None:
-    """Hold the line until our input ends or the BMC hangs up."""
+    """Keep the session open until our input ends or the BMC closes it."""
     access = TypeAdapter(IpmiPower).validate_json(sys.stdin.buffer.readline())
     who = f"the console of the BMC at {access.address}"
     try:

@@ -25,17 +25,17 @@ class ServicePlace:
 
     @property
     def folder(self) -> Path:
-        """All of it, but what is run from it."""
+        """Return all of it, but what is run from it."""
         return self.home / "service"
 
     @property
     def logs(self) -> Path:
-        """A log for each program."""
+        """Return a log for each program."""
         return self.folder / "logs"
 
     @property
     def static(self) -> Path:
-        """The pages' files, collected and compressed."""
+        """Return the pages' files, collected and compressed."""
         return self.folder / "static"
 
     @property
@@ -50,12 +50,12 @@ class ServicePlace:
 
     @property
     def targets(self) -> Path:
-        """The part of it that comes and goes with the lab's targets."""
+        """Return the part of it that depends on the lab's targets."""
         return self.folder / "targets.conf"
 
     @property
     def environment(self) -> Path:
-        """The environment that every process of this home adopts while the service is up; lab/environment.py reads it."""
+        """Return the environment that every process of this home adopts while the service is up; lab/environment.py reads it."""
         return self.folder / "environment.json"
 
     @property
@@ -79,7 +79,7 @@ class ServicePlace:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the right to change what runs; who comes second waits."""
+        """Lock what runs, to change it; a second caller waits."""
         with (self.folder / "up.lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -125,7 +125,7 @@ def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
 
 
 def write(path: Path, text: str, owner: pwd.struct_passwd | None = None) -> None:
-    """Replace a file at once; only its owner reads it, who is ourselves where none is named."""
+    """Replace a file at once; only its owner can read it: our own user if none is named."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)

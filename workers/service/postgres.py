@@ -33,7 +33,7 @@ class PostgresNetwork:
 
 
 def programs(cluster: Path) -> Path:
-    """The folder of PostgreSQL's programs: of the version that made the cluster, else the newest. Raises MachineUnfit."""
+    """Return the folder of PostgreSQL's programs: of the version that made the cluster, else the newest. Raises MachineUnfit."""
     made_by = (cluster / "PG_VERSION").read_text().strip() if (cluster / "PG_VERSION").is_file() else ""
     folders = {path.parents[1].name: path.parent for path in PROGRAMS.glob("*/bin/postgres")}
     if made_by:
@@ -140,7 +140,7 @@ def _write_hba(place: ServicePlace, network: PostgresNetwork) -> Path:
 
 
 def url(place: ServicePlace, network: PostgresNetwork) -> str:
-    """The lab's database, for KPERFLAB_DATABASE on this machine."""
+    """Return the lab's database, for KPERFLAB_DATABASE on this machine."""
     password = quote(place.password("database"), safe="")
     host = quote(str(place.sockets / "postgres"), safe="")
     return f"postgres://{NAME}:{password}@{host}:{network.port}/{NAME}"

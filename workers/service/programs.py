@@ -44,7 +44,7 @@ class ServiceOptions:
 
 
 def stores(place: ServicePlace, options: ServiceOptions) -> list[Program]:
-    """The database and Redis, unless somebody else's were named. Raises MachineUnfit."""
+    """Return the database and Redis, unless somebody else's were named. Raises MachineUnfit."""
     programs = []
     if options.own_database:
         command = postgres.command(place, options.database)
@@ -56,7 +56,7 @@ def stores(place: ServicePlace, options: ServiceOptions) -> list[Program]:
 
 
 def own(options: ServiceOptions) -> list[Program]:
-    """The lab's own programs, but the workers of its targets."""
+    """Return the lab's own programs, but the workers of its targets."""
     gunicorn = [str(Path(sys.executable).with_name("gunicorn")), "-c", "python:web.serving"]
     return [
         Program("web", [*gunicorn, "--bind", f"{options.bind}:{options.port}", "web.wsgi"]),
@@ -68,7 +68,7 @@ def own(options: ServiceOptions) -> list[Program]:
 
 
 def for_targets(names: Iterable[str]) -> list[Program]:
-    """A worker for each target."""
+    """Return a worker for each target."""
     return [Program(f"{TARGET}{name}", [*LABCTL, "--target", name]) for name in names]
 
 
@@ -99,7 +99,7 @@ def configuration(place: ServicePlace, programs: Sequence[Program]) -> str:
 
 
 def sections(place: ServicePlace, programs: Iterable[Program]) -> str:
-    """The part of it that describes programs."""
+    """Return the part of it that describes programs."""
     return _written((f"program:{program.name}", _section(place, program)) for program in programs)
 
 

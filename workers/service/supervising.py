@@ -114,7 +114,7 @@ class Supervisor:
             sleep(0.1)
 
     def apply(self) -> None:
-        """Read the configuration: what is gone from it is stopped, what is new or otherwise is taken in, not started."""
+        """Read the configuration: stop the programs that it no longer names, and add new or changed ones without starting them."""
         added, changed, removed = self._ask("reloadConfig")[0]
         for group in [*changed, *removed]:
             self._ask("stopProcessGroup", group)

@@ -70,12 +70,12 @@ def client(
 
 
 def answered(experiment: dict[str, Any]) -> bool:
-    """Tell whether an experiment ended with a verdict."""
+    """Return whether an experiment ended with a verdict."""
     return experiment["state"] == "done" and experiment["exit_code"] in (0, 1, 2)
 
 
 def recorded_once(runs: list[dict[str, Any]]) -> bool:
-    """Tell whether every boot is done, each place of a block by one of them, and all have equally many samples."""
+    """Return whether every boot is done, each place of a block by one of them, and all have equally many samples."""
     places = [tuple(run["place"]) for run in runs]
     recorded = booted(runs)
     return (
@@ -91,7 +91,7 @@ def booted(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read_back(client: Client, runs: list[dict[str, Any]]) -> bool:
-    """Tell whether the kernel that was built said its name in each boot, and the server has what it said of the workload's card."""
+    """Return whether the kernel that was built said its name in each boot, and the server has what it said of the workload's card."""
     return all(
         run["environment"]["guest"]["release"] == run["release"]
         and "infiniband rxe0: added d0" in client.console(run["id"])

@@ -33,7 +33,7 @@ def open_client(*, is_local: bool, server: str, say: Say, hasty: bool = False) -
 
 
 def local_client() -> Client:
-    """The lab in this process. Makes Django ready, which takes a while: nothing else does."""
+    """Return the lab in this process. Makes Django ready, which takes a while: nothing else does."""
     from workers.ctl.clients.local import LocalClient
 
     return LocalClient()
@@ -58,7 +58,7 @@ def remote_client(
 
 
 def address(preferences: Preferences, server: str) -> str:
-    """The server's URL. Raises SettingsWrong."""
+    """Return the server's URL. Raises SettingsWrong."""
     url = (server or preferences.server).rstrip("/")
     if not url:
         raise SettingsWrong(
@@ -69,7 +69,7 @@ def address(preferences: Preferences, server: str) -> str:
 
 
 def token_for(preferences: Preferences, url: str) -> str:
-    """The token for a server: LABCTL_TOKEN, else what `labctl login` kept for this very address."""
+    """Return the token for a server: LABCTL_TOKEN, else what `labctl login` kept for this very address."""
     from workers.ctl.tokenfile import read_token
 
     return preferences.token or read_token(preferences.token_file, url)

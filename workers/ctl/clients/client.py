@@ -34,7 +34,7 @@ class Client:
 
     @property
     def where(self) -> str:
-        """The server's URL."""
+        """Return the server's URL."""
         return self._server.url
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class Client:
         return self.experiment(int(fetch["experiment"]))
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
-        """The newest experiments first, filtered by state, tree, verdict, search and so on."""
+        """Return the newest experiments first, filtered by state, tree, verdict, search and so on."""
         params = {key: value for key, value in filters.items() if value}
         return self.rows("experiments/", {"ordering": "-id", **params}, limit)
 
@@ -105,19 +105,19 @@ class Client:
         return self.document(f"experiments/{experiment_id}/")
 
     def builds(self, experiment_id: int) -> list[Json]:
-        """The experiment's builds: id, state, problem, cached, finished_at and more."""
+        """Return the experiment's builds: id, state, problem, cached, finished_at and more."""
         return self.rows("builds/", {"experiment": experiment_id, "ordering": "id"})
 
     def runs(self, experiment_id: int) -> list[Json]:
-        """The experiment's boots in their order: id, variant_name, workload, block, state, problem and more."""
+        """Return the experiment's boots in their order: id, variant_name, workload, block, state, problem and more."""
         return self.rows("runs/", {"experiment": experiment_id, "ordering": "position"})
 
     def comparison(self, experiment_id: int, *, link: str = "") -> Json:
-        """The comparison as lab/comparisons/shape.py has it; link: this lab's address, where it does not know its own."""
+        """Return the comparison as lab/comparisons/shape.py has it; link: this lab's address, where it does not know its own."""
         return self.document(f"experiments/{experiment_id}/comparison/")
 
     def export(self, experiment_id: int, form: str, fields: Mapping[str, str]) -> bytes:
-        """The report in a form of lab/comparisons/exports/formats.py; fields: its parameters."""
+        """Return the report in a form of lab/comparisons/exports/formats.py; fields: its parameters."""
         params = {key: value for key, value in fields.items() if key != "link"}
         path = f"experiments/{experiment_id}/export/{quote(form, safe='')}/"
         return self._server.ask(Asking("GET", path, params=params)).content
@@ -169,7 +169,7 @@ class Client:
         return self.rows(f"{kind}/")
 
     def log(self, kind: Written, number: int, offset: int) -> LogChunk:
-        """A build's log or a run's console from a byte offset, in parts of a bounded size."""
+        """Return a build's log or a run's console from a byte offset, in parts of a bounded size."""
         answer = self._server.ask(
             Asking("GET", f"{kind}/{number}/{LOG_NAMES[kind]}/", params={"offset": offset})
         )
@@ -191,7 +191,7 @@ class Client:
     # What a person has at a server, and a single process has not.
 
     def log_in(self, name: str, password: str, wanted: Json) -> Json:
-        """A new token for a person: {token, expiry, …}. wanted: its name, days, and scopes unless all the role has."""
+        """Return a new token for a person: {token, expiry, …}. wanted: its name, days, and scopes unless all the role has."""
         return self._table(Asking("POST", "login/", json=wanted, basic=(name, password), again=False))
 
     def end_token(self, token: str) -> None:

@@ -59,7 +59,7 @@ class Server:
         self._client.close()
 
     def ask(self, asking: Asking) -> httpx.Response:
-        """The answer, if it is 2xx. Raises Refused for 4xx, ServerAway, ServerStrange."""
+        """Return the answer, if it is 2xx. Raises Refused for 4xx, ServerAway, ServerStrange."""
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
             try:

@@ -39,11 +39,11 @@ class LocalClient(Client):
 
     @property
     def where(self) -> str:
-        """The name of this lab in messages."""
+        """Return the name of this lab in messages."""
         return "this machine"
 
     def submit(self, description: Json, say: Say) -> Json:
-        """See Client; the unfinished experiment of the same description is gone on with."""
+        """See Client; an unfinished experiment of the same description is continued."""
         with every_fault(description):
             return _queued(local.take_up(spec_from_mapping(description), say=say))
 

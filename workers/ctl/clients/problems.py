@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def refusal(answer: httpx.Response, url: str) -> Refused:
-    """The error that a 4xx answer means: the first fault in its line, all of them in its detail."""
+    """Return the error that a 4xx answer means: the first fault in its line, all of them in its detail."""
     status = answer.status_code
     document = _document(answer)
     kind = NotLetIn if status == 401 else Refused
@@ -28,7 +28,7 @@ def refusal(answer: httpx.Response, url: str) -> Refused:
 
 
 def refusal_of(document: dict[str, Any]) -> Refused:
-    """The error that a problem document is which came inside of an answer, as a fetch's does."""
+    """Return the error that a problem document is which came inside of an answer, as a fetch's does."""
     faults = [fault(item) for item in document.get("errors") or [] if isinstance(item, dict)]
     said = plain_line(document.get("detail") or document.get("title") or "the server refused it")
     return _refused(Refused, said, faults)
@@ -49,7 +49,7 @@ def fault(item: dict[str, Any]) -> str:
 
 
 def field(pointer: str) -> str:
-    """A JSON pointer as a description's field: /patches/0/text → patches[0].text."""
+    """Return a JSON pointer as a description's field: /patches/0/text → patches[0].text."""
     path = ""
     for part in pointer.lstrip("#").split("/")[1:]:
         name = plain_line(part.replace("~1", "/").replace("~0", "~"))
