@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -141,6 +142,24 @@ def test_a_child_that_passes_a_limit_is_ended_and_the_row_says_which(
     assert "upload the patches" in row.problem["message"]
     assert (row.slot, row.token, row.claimed_by) == (None, "", "")
     assert not children_of_ours()
+
+
+def test_only_files_that_are_open_to_write_count_as_received(tmp_path: Path) -> None:
+    (tmp_path / "read").write_bytes(bytes(1 << 20))
+    (tmp_path / "written").write_bytes(bytes(1 << 10))
+    with (tmp_path / "read").open("rb") as read, (tmp_path / "written").open("ab") as written:
+        process = subprocess.Popen(
+            ["sleep", "60"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(read.fileno(), written.fileno()),
+        )
+    try:
+        assert usage_of(process.pid).received == 1 << 10
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_work_on_the_processor_is_no_silence(alice: User, hands: list[FetchChildren]) -> None:

@@ -216,7 +216,7 @@ def test_the_data_tells_boots_that_failed_by_how_they_ended(worse: Experiment) -
         {"variant": "p", "outcome": "hung", "blame": "kernel", "problem": "in open", "boots": 2}
     ]
     assert data["permalink"] == f"https://lab.example/experiments/{worse.pk}/comparison/"
-    assert (data["exit_code"], data["verdicts"]) == (1, {"regression": 1})
+    assert (data["format"], data["exit_code"], data["verdicts"]) == (1, 1, {"regression": 1})
 
 
 def test_a_patch_that_never_booted_is_not_exit_code_0() -> None:
