@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+import tomllib
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from lab.errors import SpecError
 from lab.experiments.spec import read_spec, spec_from_mapping, toml_mapping
+from lab.experiments.spec_size import check_toml
 
 pytestmark = pytest.mark.hostile
 GOOD = {"name": "x", "tree": "debian-6.1", "cases": [{"workload": "showgids", "preset": "smoke"}]}
@@ -47,6 +49,12 @@ def test_a_file_that_would_be_dear_to_read_is_refused_before_it_is(text: str, sa
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 8 + "]" * 8, ".".join("a" * 8) + " = 1"])
+def test_a_file_at_a_limit_is_accepted(text: str) -> None:
+    check_toml(text)
+    assert tomllib.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +111,6 @@ def test_a_description_of_too_much_is_refused_in_one_line(more: dict[str, Any], 
     ],
 )
 def test_the_scan_is_linear_in_the_file(make: Any) -> None:
-    from lab.experiments.spec_size import check_toml
-
     def spent(size: int) -> float:
         text, began = make(size), time.process_time()
         with suppress(SpecError):
