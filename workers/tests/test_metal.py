@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from dataclasses import replace
@@ -19,6 +20,7 @@ from workers.drivers.base import Machine
 from workers.drivers.metal import MetalDriver
 from workers.errors import (
     BmcFailed,
+    BootDiscarded,
     BootFailed,
     ClaimLost,
     GuestPanicked,
@@ -110,6 +112,18 @@ def test_a_machine_that_starts_again_and_again_before_it_loads_is_noticed_at_onc
         assert machine.fetch_script().endswith("exit\n")
 
     with pytest.raises(TargetLost, match="asked for its script 2 times"):
+        bench.run(boots)
+
+
+def test_a_boot_whose_script_another_address_fetched_too_is_discarded_before_it_loads(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        script = Client().get(f"/netboot/{MAC}.ipxe").content.decode()
+        chain = re.search(r"chain http://[0-9.:]+(/netboot/\S+)", script)
+        assert chain
+        for address in ("127.0.0.1", "192.0.2.9"):
+            Client().get(chain[1], REMOTE_ADDR=address)
+
+    with pytest.raises(BootDiscarded, match=r"two addresses, 127\.0\.0\.1 and 192\.0\.2\.9"):
         bench.run(boots)
 
 
