@@ -8,7 +8,9 @@ Where a release ends as a string of the kernel does, such as "fd", the linker sh
 ccache is at its best: primed by a build of the base at the very path. CPU is user plus system of everything started, with
 the work outside the sandbox.
 
-    python -m bench.build [--edits NAME,...] [--ways NAME,...] [--commits N] [--tree debian-6.1] [--home DIR] [--seed N]
+Over a layer, the objects that make wrote are counted beside those that truly differ from the base's, line tables aside.
+
+    python -m bench.build [--edits NAME,...] [--ways NAME,...] [--commits N] [--clean-every N] [--tree debian-6.1] [--home DIR] [--seed N]
 
 A row takes 20 to 50 CPU minutes with all four ways, and each base as much once.
 """
@@ -39,6 +41,7 @@ from kernels.builds import kbuild
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.layers import Layers, over_base, own_directory
 from kernels.builds.request import local_version
+from kernels.builds.structures import FinishedBuild
 from kernels.builds.toolchain import detect_toolchain
 from kernels.configs.request import ConfigRequest, Fragment, load_fragment
 from kernels.errors import CompileFailed
@@ -56,18 +59,24 @@ make -C /build/linux O=/build/obj --no-print-directory -j "$cores" "$@" all
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """CPU seconds of one build, the hash of the vmlinux it made, and that of what boots ("" where a way makes none)."""
+    """CPU seconds of one build, the hash of the vmlinux it made, and that of what boots ("" where a way makes none).
+
+    written, changed: over a layer, the objects that make wrote, and those of them that differ in more than line tables.
+    """
 
     cpu: float
     vmlinux: str
     boots: str = ""
     note: str = ""
+    written: int = 0
+    changed: int = 0
 
 
 def main(
     wanted: Annotated[str, typer.Option("--edits", help=f"some of {', '.join(names())}")] = ",".join(names()),
     ways: Annotated[str, typer.Option(help=f"some of {', '.join(WAYS)}")] = ",".join(WAYS),
     commits: Annotated[int, typer.Option(help="of a made series, one after the other")] = 10,
+    clean_every: Annotated[int, typer.Option(help="of these commits, which are also built from nothing")] = 1,
     archive: Annotated[str, typer.Option("--tree", help=" or ".join(DEFAULT_ARCHIVES))] = "debian-6.1",
     seed: int = 1,
     home: Path = HOME,
@@ -95,11 +104,14 @@ def main(
         same &= _equal(costs)
         _row(edit.name, costs, chosen)
     alone_ways = [way for way in chosen if way in ("clean", "front")]
-    for edit, revision in series(commits, tree, base, next(iter(layers.values())), generator):
+    for number, (edit, revision) in enumerate(
+        series(commits, tree, base, next(iter(layers.values())), generator)
+    ):
         _say(f"{edit.name}: {', '.join(edit.files)}")
         # A revision of its own is a base of its own: built from nothing, by the front out of what it compiled before.
         alone = replace(request, base=revision, revision=revision)
-        costs = {way: _by_builder(home, alone, layered=False, front=way == "front") for way in alone_ways}
+        ways_now = [way for way in alone_ways if way != "clean" or number % clean_every == 0]
+        costs = {way: _by_builder(home, alone, layered=False, front=way == "front") for way in ways_now}
         same &= _equal(costs)
         _row(edit.name, costs, alone_ways)
     touched = any(_digest(path) != digest for path, digest in before.items())
@@ -180,12 +192,44 @@ def _costs(
 
 def _by_builder(home: Path, request: BuildRequest, *, layered: bool = True, front: bool = False) -> Cost:
     """Through the builder, into a store that is empty: everything is built."""
-    with tempfile.TemporaryDirectory(dir=home) as store, _used() as used:
-        builder = Builder(home, artifacts=ArtifactStore(Path(store)), layered=layered, front=front)
-        artifact = builder.build(request, on_progress=_follow)
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        store, written = ArtifactStore(Path(folder) / "store"), Written(Path(folder) / "written")
+        with _used() as used:
+            builder = Builder(home, artifacts=store, layered=layered, front=front, on_built=written.keep)
+            artifact = builder.build(request, on_progress=_follow)
         vmlinux, boots = sha256_of(artifact.vmlinux), _boots(artifact)
-    note = ", ".join(f"{count} {event}" for event, count in sorted(builder.front_events.items()))
-    return Cost(used[0], vmlinux, boots, note and f" ({note})")
+        note = ", ".join(f"{count} {event}" for event, count in sorted(builder.front_events.items()))
+        return Cost(used[0], vmlinux, boots, note and f" ({note})", len(written.pairs), written.changed())
+
+
+class Written:
+    """The objects that a build wrote over its base's layer. They are compared when the build's cost is known."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self.pairs: list[tuple[Path, Path]] = []
+
+    def keep(self, built: FinishedBuild) -> None:
+        """Link what was written, each beside the base's own object."""
+        if not (upper := built.objects.upper):
+            return
+        for path in upper.rglob("*.o"):
+            base = built.objects.lower / path.relative_to(upper)
+            if path.is_file() and base.is_file() and not path.name.startswith((".", "vmlinux")):
+                kept = self._place / path.relative_to(upper)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.hardlink_to(path)
+                self.pairs.append((kept, base))
+
+    def changed(self) -> int:
+        """Return how many of them differ from the base's in more than line tables."""
+        return sum(_without_lines(kept) != _without_lines(base) for kept, base in self.pairs)
+
+
+def _without_lines(path: Path) -> bytes:
+    with tempfile.NamedTemporaryFile() as stripped:
+        subprocess.run(["objcopy", "--strip-debug", str(path), stripped.name], check=True, timeout=60)
+        return Path(stripped.name).read_bytes()
 
 
 def _boots(artifact: Artifact) -> str:
@@ -195,7 +239,7 @@ def _boots(artifact: Artifact) -> str:
     for path in [artifact.boot_vmlinux, *sorted((artifact.directory / "modules").glob("*"))]:
         with tempfile.NamedTemporaryFile() as stripped:
             # A module carries its line tables; vmlinux.boot has none.
-            subprocess.run(["objcopy", "--strip-debug", str(path), stripped.name], check=True, timeout=60)
+            Path(stripped.name).write_bytes(_without_lines(path))
             data = bytearray(Path(stripped.name).read_bytes())
             for section in sections(Path(stripped.name)):
                 if section.kind == NOTE:
@@ -258,15 +302,25 @@ def _equal(costs: dict[str, Cost]) -> bool:
     return len(by_gcc) <= 1 and len({cost.boots for cost in costs.values() if cost.boots}) <= 1
 
 
+def _result(costs: dict[str, Cost]) -> str:
+    """Return whether the ways agree, and how many objects the last of those over a layer wrote and changed."""
+    agree = "not compared" if len(costs) == 1 else "identical" if _equal(costs) else "DIFFERS"
+    over = [f"{cost.written} written, {cost.changed} changed" for cost in costs.values() if cost.written]
+    return "; ".join([agree, *over[-1:]])
+
+
 def _head(ways: list[str]) -> None:
     print(f"\nCPU seconds of each edit, and the share of the first of {', '.join(ways)}:\n")
     print(f"| edit | {' | '.join(ways)} | shares | result |\n|---|{'---|' * len(ways)}---|---|", flush=True)
 
 
 def _row(name: str, costs: dict[str, Cost], ways: list[str]) -> None:
-    figures = " | ".join(f"{costs[way].cpu:.1f}" for way in ways)
-    shares = ", ".join(f"{way} {costs[way].cpu / costs[ways[0]].cpu:.1%}" for way in ways[1:])
-    print(f"| {name} | {figures} | {shares} | {'identical' if _equal(costs) else 'DIFFERS'} |", flush=True)
+    figures = " | ".join(f"{costs[way].cpu:.1f}" if way in costs else "" for way in ways)
+    first = costs.get(ways[0])
+    shares = ", ".join(
+        f"{way} {costs[way].cpu / first.cpu:.1%}" for way in ways[1:] if first and way in costs
+    )
+    print(f"| {name} | {figures} | {shares} | {_result(costs)} |", flush=True)
 
 
 def _say(text: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make bench-fleet`: a service with simulated targets, and a day of submissions replayed at many times its speed.
 
-    python -m bench.fleet day    [--targets 1000] [--hours 24] [--speed 60] [--load 0.5] [--seed 1]
+    python -m bench.fleet day    [--targets 1000] [--hours 24] [--speed 60] [--load 0.5 | --trees 1] [--seed 1]
     python -m bench.fleet growth [--targets 1,10,100,1000] [--hours 4] …       the cost of a run as the fleet grows, and its picture
 
 Pages, API, beat, upkeep, Redis and PostgreSQL are those of `make up`; only workers are simulated (farm.py). A part of a day begins at nine.
@@ -20,6 +20,7 @@ from typing import Annotated
 
 import typer
 
+from bench.fleet.day import trees_for
 from bench.fleet.picture import draw_growth
 from bench.fleet.report import Day, Growth, Scenario, print_day, print_growth
 
@@ -34,11 +35,16 @@ def day(
     hours: float = 24.0,
     speed: float = 60.0,
     load: Annotated[float, typer.Option(help="share of a day that the targets are kept busy")] = 0.5,
+    trees: Annotated[
+        float, typer.Option(help="submissions of so many busy trees, whatever load that is")
+    ] = 0.0,
     seed: int = 1,
     keep: Annotated[bool, typer.Option(help="keep the state root with its logs")] = False,
 ) -> None:
     """Replay a day; ends with 1 where anything was lost, doubled or illegal."""
 
+    if trees:
+        load = trees / trees_for(targets, 1.0, seed)
     (replayed,) = _replay([Scenario(targets, hours, speed, load, seed)], keep)
     sys.exit(1 if replayed.wrong else 0)
 

@@ -91,6 +91,7 @@ class Builder:
     Call it from a thread that lives until the call returns: when that thread dies, so does the build.
     layered=False builds everything from nothing, which must give the same bytes; artifacts is then
     best a store of its own. front=True compiles through the compiler front where it knows the compiler.
+    on_built is called at the end of each build, while its directories are there.
     front_events: what the front did and met in the builds so far, by kind; compiled_files: its stores, None without it.
     """
 
@@ -102,11 +103,13 @@ class Builder:
         artifacts: ArtifactStore | None = None,
         layered: bool = True,
         front: bool = False,
+        on_built: Callable[[FinishedBuild], None] = lambda _: None,
     ) -> None:
         self.home = home.resolve()
         self.limits = limits or Limits()
         self.artifacts = artifacts or ArtifactStore(self.home / "artifacts")
         self.layered = layered
+        self._on_built = on_built
         self._layers = Layers(self.home)
         self._front = Front(self._layers.objects) if front else None
         self.compiled_files = self._front.stores if self._front else None
@@ -244,6 +247,7 @@ class Builder:
                 self._finish_front(front, plan, progress)
                 progress.succeeded()
                 built = FinishedBuild(source, objects, plan.layer, own)
+                self._on_built(built)
                 structures = StructureFinder(self._layers, self.limits, progress).of(built)
             artifact = self._store(plan, own, structures, ended, over=over)
             if keep:

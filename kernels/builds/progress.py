@@ -15,6 +15,8 @@ from kernels.builds.kbuild import first_error, is_error, is_step
 _KEPT = 200
 _ERRORS = 50
 _FLUSH_S = 0.5
+# An object whose assembly the sweep before make left beside it; make names it once more.
+_READY = "  READY   "
 
 
 class BuildProgress:
@@ -31,6 +33,7 @@ class BuildProgress:
         self._log: TextIO | None = None
         self._last: deque[str] = deque(maxlen=_KEPT)
         self._errors: list[str] = []
+        self._ready: set[str] = set()
         self._done, self._past, self._counted, self._expected = 0, 0, 0, 0
         self._kind, self._flushed = "", 0.0
         self.ahead = 0
@@ -44,6 +47,7 @@ class BuildProgress:
         log.parent.mkdir(parents=True, exist_ok=True)
         self._last.clear()
         self._errors.clear()
+        self._ready.clear()
         self._past, self._done, self._kind = self._past + self._done, 0, kind
         self._counted, self._expected = counted, counted + (self._remembered(kind) or guess)
         with log.open("w") as self._log:
@@ -66,7 +70,9 @@ class BuildProgress:
             self._log.write(line + "\n")
         if is_error(line) and len(self._errors) < _ERRORS:
             self._errors.append(line)
-        self._done += is_step(line)
+        if line.startswith(_READY):
+            self._ready.add(line.removeprefix(_READY))
+        self._done += is_step(line) and (line.startswith(_READY) or line.split()[-1] not in self._ready)
         self._on_line(line)
 
     def tick(self) -> None:

@@ -49,34 +49,47 @@ int Compilation::make() {
     return 127;
 }
 
-Swept Compilation::sweep(const std::string &before) {
+Swept Compilation::sweep(const std::string &before, bool compiles) {
     Entry entry;
+    Ready answer;
     if (!plan_.reason.empty() || !own_.trusted())
         return Swept::Left;
     std::string why = find_alone(entry);
-    if (why == "own-check") {
-        // The first of the files that include a changed header reads what nobody uses of it, for all of them.
+    if (why == "own-check" || (why == "own-unknown" && compiles)) {
+        // Of a changed header that nobody uses, the first file that includes it has it checked for all of them.
         store_.count(why);
         why = read_by_compiler();
         if (why.empty())
             why = find_read(entry);
     }
-    Ready answer;
-    if (!why.empty() || !own_.dependencies_text(answer.dependencies))
+    const bool is_known = why.empty();
+    if (why == UNKNOWN && compiles) {
+        // make would have the file read once more to do the same.
+        Fresh fresh;
+        key_ = hex(key()) + ".o";
+        why = compile_to(entry, fresh);
+        if (fresh.failed)
+            return Swept::Failed;
+        if (why.empty() && fresh.spared)
+            return Swept::Left;
+        if (why.empty())
+            keep(entry, fresh);
+    }
+    if (!why.empty() || !own_.trusted() || !own_.dependencies_text(answer.dependencies))
         return Swept::Left;
-    if (is_drawn(settings_.prove)) {
+    if (is_known && is_drawn(settings_.prove)) {
         beside_.ask_for_proof();
         return Swept::Drawn;
     }
     if (!lines_of_today(entry, answer.assembly).empty())
         return Swept::Left;
     if (made_of(assembly_sum(entry.assembler, answer.assembly), answer.dependencies) == before) {
-        store_.count("same " + key_);
+        store_.count((is_known ? "same " : "unchanged ") + key_);
         return Swept::Same;
     }
     answer.arguments = arguments_sum();
     answer.files = sum_of_files(answer.dependencies);
-    answer.key = key_;
+    answer.key = is_known ? key_ : "";
     answer.assembler = entry.assembler;
     return !answer.files.empty() && beside_.keep_ready(answer) ? Swept::Ready : Swept::Left;
 }
@@ -94,7 +107,8 @@ std::string Compilation::take_ready() {
     const std::string why = assemble(answer.assembler, answer.assembly);
     if (why.empty()) {
         store_.count("ready");
-        answered(true);
+        if (!key_.empty())
+            answered(true);
     }
     return why;
 }
@@ -303,24 +317,38 @@ std::string Compilation::made_of(const std::string &assembly_sum, const std::str
 
 // Compiles what the file reaches, and what of the rest nobody has yet compiled.
 std::string Compilation::compile() {
-    auto fresh = known_.unknown(file_.reading, {});
+    Entry entry;
+    Fresh fresh;
+    std::string why = compile_to(entry, fresh);
+    if (why.empty())
+        why = answer(entry);
+    if (!why.empty())
+        return why;
+    if (fresh.spared && !same_code(plan_.output, temporary_(".o"), temporary_))
+        return "diagnostics";
+    keep(entry, fresh);
+    return "";
+}
+
+std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
+    fresh.runs = known_.unknown(file_.reading, {});
     std::vector<bool> marked = file_.with_locals();
     std::vector<uint32_t> asked;
-    for (auto run : fresh)
+    for (auto run : fresh.runs)
         for (uint32_t number = file_.reading.runs[run].first; number < file_.reading.runs[run].end; number++)
             if (file_.is_unused(number))
                 asked.push_back(number);
     file_.mark(asked, marked);
     if (!write_text(marked))
         return "temporary";
-    Entry entry;
     if (!assembler(entry.assembler))
         return "assembler";
     Words more{"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".k")};
     const int status = run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"));
     // gcc spares what macros made some warnings. Then the source itself is compiled, too.
-    const bool spared = !silent(status);
-    if (spared && (status || !is_followed_ || !compare() || !is_silent_source()))
+    fresh.failed = status;
+    fresh.spared = !silent(status);
+    if (fresh.spared && (status || !is_followed_ || !compare() || !is_silent_source()))
         return "diagnostics";
     std::string assembly;
     if (!read_file(temporary_(".s"), assembly))
@@ -329,26 +357,24 @@ std::string Compilation::compile() {
         entry.loose = assembly;
     else if (!loosen(assembly, file_.places(), entry.loose, entry.together))
         return "lines";
-    std::string why = answer(entry);
-    if (!why.empty())
-        return why;
-    if (spared && !same_code(plan_.output, temporary_(".o"), temporary_))
-        return "diagnostics";
-    if (spared) {
+    return "";
+}
+
+void Compilation::keep(Entry &entry, Fresh &fresh) {
+    if (fresh.spared) {
         key_ = expansions_key();
         // The key says nothing of the rest of the headers: it stays to be checked.
-        for (auto run : fresh)
+        for (auto run : fresh.runs)
             file_.reading.runs[run].sum.clear();
-        fresh.clear();
+        fresh.runs.clear();
     }
     for (auto &run : file_.reading.runs)
         if (!run.sum.empty())
             entry.runs.push_back(run.sum);
     std::sort(entry.runs.begin(), entry.runs.end());
     entry.runs.erase(std::unique(entry.runs.begin(), entry.runs.end()), entry.runs.end());
-    known_.keep(file_.reading, fresh);
+    known_.keep(file_.reading, fresh.runs);
     store_.count(store_.put(key_, entry.packed()) ? "miss" : "not-kept");
-    return "";
 }
 
 // Compiles the source to a temporary object.

@@ -20,6 +20,7 @@ enum class Swept {
     Same,   // a compilation of today would make it again
     Ready,  // its answer lies beside it
     Drawn,  // it is answered, and by chance to be compiled all the same
+    Failed, // it does not compile, so others need not be compiled ahead of make either
     Left,   // make's turn
 };
 
@@ -30,10 +31,17 @@ public:
     // Makes the object. Does not return where the compiler takes over; else returns the status of the program.
     int make();
 
-    // Looks at an object that made_of made, without compiling.
-    Swept sweep(const std::string &made_of);
+    // Looks at an object that made_of made; compiles what no store knows only if it may.
+    Swept sweep(const std::string &made_of, bool compiles);
 
 private:
+    // What is known of a compilation before its entry is kept.
+    struct Fresh {
+        std::vector<uint32_t> runs;  // that nobody has compiled yet
+        bool spared = false;         // gcc had complaints that it does not have of the source
+        bool failed = false;
+    };
+
     std::string take_ready();
     std::string attempt();
     std::string attempt_alone();
@@ -43,6 +51,8 @@ private:
     std::string find_read(Entry &entry);
     std::string check(const Entry &entry);
     std::string compile();
+    std::string compile_to(Entry &entry, Fresh &fresh);
+    void keep(Entry &entry, Fresh &fresh);
     std::string prove();
 
     std::string read_own();

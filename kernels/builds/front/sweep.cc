@@ -107,16 +107,32 @@ std::vector<Candidate> candidates(const std::string &compiler) {
     return list;
 }
 
-void look_at(const Settings &settings, const Candidate &candidate) {
+// What the processes of a sweep share.
+struct Shared {
+    std::atomic<size_t> next = 0;
+    std::atomic<bool> compiles = true;
+};
+
+void say(const char *what, const std::string &path) {
+    const std::string line = what + path + "\n";
+    [[maybe_unused]] ssize_t written = write(STDOUT_FILENO, line.data(), line.size());
+}
+
+void look_at(const Settings &settings, const Candidate &candidate, Shared &shared) {
     auto &object = candidate.object;
     const std::string made_of = Beside(object.path).made_of();
-    if (made_of.empty() || Compilation(settings, object.arguments).sweep(made_of) != Swept::Same)
+    if (made_of.empty())
+        return;
+    const Swept swept = Compilation(settings, object.arguments).sweep(made_of, shared.compiles);
+    if (swept == Swept::Failed)
+        shared.compiles = false;
+    if (swept == Swept::Ready)
+        say("  READY   ", object.path);
+    if (swept != Swept::Same)
         return;
     timespec time[2] = {{0, UTIME_OMIT}, {candidate.newest / SECOND, candidate.newest % SECOND}};
-    if (utimensat(AT_FDCWD, object.path.c_str(), time, AT_SYMLINK_NOFOLLOW))
-        return;
-    const std::string line = "  SAME    " + object.path + "\n";
-    [[maybe_unused]] ssize_t written = write(STDOUT_FILENO, line.data(), line.size());
+    if (!utimensat(AT_FDCWD, object.path.c_str(), time, AT_SYMLINK_NOFOLLOW))
+        say("  SAME    ", object.path);
 }
 
 }
@@ -129,14 +145,14 @@ int sweep(const Settings &settings, const Words &arguments) {
     mallopt(M_TRIM_THRESHOLD, LARGEST_SIZE);
     const size_t processes = std::clamp<size_t>(std::strtoul(arguments[1].c_str(), nullptr, 10), 1, MOST_PROCESSES);
     const auto list = candidates(settings.compiler.substr(settings.compiler.rfind('/') + 1));
-    void *shared = mmap(nullptr, sizeof(std::atomic<size_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
+    void *place = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED)
         return 1;
-    auto *next = new (shared) std::atomic<size_t>(0);
+    auto &shared = *new (place) Shared;
     for (size_t number = 0; number < processes; number++)
         if (!fork()) {
-            for (size_t at; (at = next->fetch_add(1)) < list.size();)
-                look_at(settings, list[at]);
+            for (size_t at; (at = shared.next.fetch_add(1)) < list.size();)
+                look_at(settings, list[at], shared);
             _exit(0);
         }
     int status, worst = 0;

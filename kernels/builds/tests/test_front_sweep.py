@@ -52,6 +52,7 @@ class Sweeps:
         """Build over the base; return the artifact, SAME or CC for each object, and the front's events."""
         builder = Builder(self.home, Limits(seconds=120, cores=2), front=True)
         artifact = builder.build(self.request(files))
+        # What the sweep compiled, make names too.
         steps = {path: step for step, path in _OBJECT.findall(artifact.log.read_text())}
         return artifact, steps, builder.front_events
 
@@ -76,6 +77,9 @@ def sweeps(pretend: PretendKernel, tmp_path_factory: pytest.TempPathFactory) -> 
         yield sweeps
 
 
+FIELD = ("unsigned long i_ino;", "long i_more;\n\tunsigned long i_ino;")
+
+
 def header(old: str, new: str) -> dict[str, str]:
     """Return fs.h of the base with one place changed."""
     text = BASE["include/linux/fs.h"]
@@ -91,11 +95,8 @@ def header(old: str, new: str) -> dict[str, str]:
         # The lines of a function move: its user is assembled again, from what the sweep left.
         (USED, "int nobody_calls(int);\n" + USED, ["fs/buffer"]),
         ("i_ino;\n}", "i_ino + 1;\n}", ["fs/buffer"]),
-        (
-            "unsigned long i_ino;",
-            "long i_more;\n\tunsigned long i_ino;",
-            ["fs/buffer", "fs/inode", "kernel/panic"],
-        ),
+        # panic.o reaches the structure, so it is compiled to be seen unchanged.
+        (*FIELD, ["fs/buffer", "fs/inode"]),
     ],
     ids=["a declaration at the end", "lines that move", "a body", "a field"],
 )
@@ -107,8 +108,10 @@ def test_only_what_a_change_reaches_is_made_again_and_boots_to_the_bit_as_from_n
     # The release in version.o is this build's own: make generated it after the sweep.
     assert sorted(path for path, step in steps.items() if step == "CC") == sorted([*made, "init/version"])
     assert sorted(steps) == ["fs/buffer", "fs/inode", "init/version", "kernel/panic"]
-    assert events["ready"] == (new.startswith("int nobody"))
-    assert f"left {4 - len(made)} as they were" in artifact.log.read_text()
+    assert (events["ready"], events["unchanged"]) == (len(made), int((old, new) == FIELD))
+    assert f"left {4 - len(made) - events['unchanged']} as they were" in artifact.log.read_text()
+    # Beside version.o make compiles nothing that the sweep compiled.
+    assert events["miss"] == 1 + {"i_ino;\n}": 1, FIELD[0]: 3}.get(old, 0)
     assert same(artifact, sweeps.clean(files, tmp_path))
 
 
@@ -126,6 +129,14 @@ def test_an_object_that_reads_another_file_now_is_made_again(sweeps: Sweeps, tmp
 def test_a_mistake_that_no_object_has_fails_the_build(sweeps: Sweeps) -> None:
     with pytest.raises(CompileFailed, match="unknown type name"):
         sweeps.build(header(USED, USED + "unknown nobody_calls(int);\n"))
+
+
+@pytest.mark.process
+def test_after_a_first_mistake_the_sweep_compiles_nothing_ahead(sweeps: Sweeps) -> None:
+    builder = Builder(sweeps.home, Limits(seconds=120, cores=1), front=True)
+    with pytest.raises(CompileFailed, match="unknown_type") as failed:
+        builder.build(sweeps.request(header(FIELD[0], "unknown_type i_ino;")))
+    assert "READY" not in failed.value.log.read_text()
 
 
 @pytest.mark.process

@@ -102,3 +102,13 @@ def test_the_base_that_a_variant_lacks_is_part_of_its_progress(tmp_path: Path) -
         progress.line(STEP)
         progress.tick()
     assert seen == [(30, 40), (30, 40), (31, 40)]
+
+
+def test_an_object_that_the_sweep_compiled_is_one_step(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    progress = BuildProgress(tmp_path / "m", lambda line: None, lambda *counts: seen.append(counts))
+    with progress.building(tmp_path / "log", "layer", guess=2):
+        for line in ("  READY   fs/inode.o", STEP, "  CC      fs/dcache.o"):
+            progress.line(line)
+        progress.tick()
+    assert seen == [(2, 2)]
