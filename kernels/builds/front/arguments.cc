@@ -122,6 +122,8 @@ private:
                  !begins_any(argument, {"-f", "-m", "-std=", "--param="}) &&
                  !(begins(argument, "-W") && !begins_any(argument, {"-Wl,", "-Wp,", "-Wa,-a", "-Wa,-M"})))
             return refuse("flag");
+        if (argument == "-fno-strict-aliasing" || argument == "-fstrict-aliasing")
+            plan_.aliases = argument == "-fno-strict-aliasing";
         if (begins(argument, "-Wa,") && argument.find('=') != std::string::npos)
             return refuse("flag");
         keep(argument);

@@ -13,6 +13,7 @@ struct Plan {
     std::vector<std::string> before;   // what only the preprocessor reads, dependency files among it
     std::string input, output;
     bool lines = false;                // line tables are wanted (-g1)
+    bool aliases = false;              // what pointers point to tells the compiler nothing (-fno-strict-aliasing)
 };
 
 Plan read_arguments(const std::vector<std::string> &arguments);

@@ -15,7 +15,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 7";
+constexpr const char *VERSION = "kperflab-front 8";
 const std::string UNKNOWN = "unknown";
 
 }
@@ -146,7 +146,7 @@ void Compilation::answered(bool alone) {
 std::string Compilation::find_alone(Entry &entry) {
     std::string why = read_own(), data;
     if (why.empty())
-        why = file_.find_kept();
+        why = find_kept();
     if (!why.empty())
         return why;
     key_ = hex(key()) + ".o";
@@ -238,7 +238,7 @@ std::string Compilation::read(const Words &more) {
     file_.unit.text = std::move(text);
     is_followed_ = is_ours_ && follow_tokens(file_.unit);
     if (is_followed_)
-        return file_.is_split() ? "" : file_.find_kept();
+        return file_.is_split() ? "" : find_kept();
     Unit theirs;
     theirs.text = std::move(file_.unit.text);
     if (is_ours_)
@@ -246,8 +246,19 @@ std::string Compilation::read(const Words &more) {
     is_ours_ = false;
     file_.take(std::move(theirs));
     read_tokens(file_.unit);
-    return file_.unit.reason.empty() ? file_.find_kept() : file_.unit.reason;
+    return file_.unit.reason.empty() ? find_kept() : file_.unit.reason;
 }
+
+// What the file's own text reaches: as it is used, unless that was found to be too little.
+std::string Compilation::find_kept() {
+    const std::string why = file_.find_kept();
+    if (why.empty() && file_.has_hollow() && (!plan_.aliases || store_.has(mentioned_name())))
+        file_.keep_mentioned();
+    return why;
+}
+
+// Of a file of the store that says that a key's pieces are too few.
+std::string Compilation::mentioned_name() const { return hex(begun("mentioned").add_sized(key()).bytes()) + ".k"; }
 
 Words Compilation::command(const Words &flags, const Words &more) const {
     Words words{settings_.compiler};
@@ -332,19 +343,25 @@ std::string Compilation::compile() {
 
 std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     fresh.runs = known_.unknown(file_.reading, {});
-    std::vector<bool> marked = file_.with_locals();
     std::vector<uint32_t> asked;
     for (auto run : fresh.runs)
         for (uint32_t number = file_.reading.runs[run].first; number < file_.reading.runs[run].end; number++)
             if (file_.is_unused(number))
                 asked.push_back(number);
-    file_.mark(asked, marked);
-    if (!write_text(marked))
-        return "temporary";
     if (!assembler(entry.assembler))
         return "assembler";
-    Words more{"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".k")};
-    const int status = run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"));
+    std::vector<bool> hollow;
+    std::vector<bool> marked = file_.to_compile(asked, hollow);
+    // Where more is compiled than the file reaches, what it reaches must do, too.
+    if (file_.has_hollow() && hollow != file_.hollow && !is_enough())
+        marked = keep_mentioned(asked, hollow);
+    int status = compile_text(marked, hollow);
+    if (file_.has_hollow() && !silent(status)) {
+        marked = keep_mentioned(asked, hollow);
+        status = compile_text(marked, hollow);
+    }
+    fresh.failed = status;
+    fresh.spared = !silent(status);
     // gcc spares what macros made some warnings. Then the source itself is compiled, too.
     fresh.failed = status;
     fresh.spared = !silent(status);
@@ -358,6 +375,29 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     else if (!loosen(assembly, file_.places(), entry.loose, entry.together))
         return "lines";
     return "";
+}
+
+// Compiles these pieces to assembly; returns the compiler's status.
+int Compilation::compile_text(const std::vector<bool> &marked, const std::vector<bool> &hollow) const {
+    if (!write_text(marked, hollow))
+        return -1;
+    Words more{"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".k")};
+    return run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"));
+}
+
+// Whether the compiler knows all it must of what the file reaches.
+bool Compilation::is_enough() const {
+    Words more{"-fsyntax-only", "-fpreprocessed", "-x", "cpp-output", temporary_(".k")};
+    return write_text(file_.kept, file_.hollow) && silent(run(command(plan_.compile, more), temporary_(".out"), temporary_(".err")));
+}
+
+// Notes that the file needs more than it seems to use, here and for all who read it again.
+std::vector<bool> Compilation::keep_mentioned(const std::vector<uint32_t> &asked, std::vector<bool> &hollow) {
+    store_.put(mentioned_name(), "mentioned");
+    store_.count("mentioned");
+    file_.keep_mentioned();
+    key_ = hex(key()) + ".o";
+    return file_.to_compile(asked, hollow);
 }
 
 void Compilation::keep(Entry &entry, Fresh &fresh) {
@@ -438,7 +478,7 @@ std::string Compilation::check(const Entry &entry) {
         return "";
     std::vector<bool> marked(file_.pieces.all.size());
     file_.mark(asked, marked);
-    if (!write_text(marked))
+    if (!write_text(marked, {}))
         return "temporary";
     Words more{"-fsyntax-only", "-fpreprocessed", "-x", "cpp-output", temporary_(".k")};
     if (!silent(run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"))))
@@ -449,9 +489,9 @@ std::string Compilation::check(const Entry &entry) {
     return "";
 }
 
-bool Compilation::write_text(const std::vector<bool> &marked) const {
+bool Compilation::write_text(const std::vector<bool> &marked, const std::vector<bool> &hollow) const {
     unlink(temporary_(".k").c_str());
-    return write_file(temporary_(".k"), file_.text(marked));
+    return write_file(temporary_(".k"), file_.text(marked, hollow));
 }
 
 // The assembly of an entry with the lines of today.

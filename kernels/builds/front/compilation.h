@@ -52,16 +52,21 @@ private:
     std::string check(const Entry &entry);
     std::string compile();
     std::string compile_to(Entry &entry, Fresh &fresh);
+    int compile_text(const std::vector<bool> &marked, const std::vector<bool> &hollow) const;
+    bool is_enough() const;
+    std::vector<bool> keep_mentioned(const std::vector<uint32_t> &asked, std::vector<bool> &hollow);
     void keep(Entry &entry, Fresh &fresh);
     std::string prove();
 
     std::string read_own();
+    std::string find_kept();
+    std::string mentioned_name() const;
     std::string read(const Words &more);
     bool compare();
     std::string preprocess(const Words &more, std::string &text) const;
     bool is_silent_source() const;
     bool silent(int status) const;
-    bool write_text(const std::vector<bool> &marked) const;
+    bool write_text(const std::vector<bool> &marked, const std::vector<bool> &hollow) const;
 
     bool assembler(Words &options) const;
     bool read_assembler(Words &options) const;

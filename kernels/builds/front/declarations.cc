@@ -22,16 +22,25 @@ std::string Declarations::find_kept() {
     kept.assign(pieces.all.size(), false);
     for (size_t number = 0; number < kept.size(); number++)
         kept[number] = pieces.all[number].always;
-    reach(unit, pieces, kept);
+    reach_as_used(unit, pieces, kept, hollow);
     reading = read_runs(unit, pieces);
     is_split_ = true;
     return "";
 }
 
+void Declarations::keep_mentioned() {
+    reach(unit, pieces, kept);
+    hollow.assign(pieces.all.size(), false);
+}
+
+bool Declarations::has_hollow() const { return std::find(hollow.begin(), hollow.end(), true) != hollow.end(); }
+
 void Declarations::add_kept(Blake2b &hash) const {
     std::string content;
     for (size_t number = 0; number < kept.size(); number++) {
         const Piece &piece = pieces.all[number];
+        if (hollow[number])
+            hash.add_sized(tags(piece));
         // One that is not kept still has a say in the numbers of the variables after it.
         if (!kept[number] && !piece.locals)
             continue;
@@ -86,10 +95,15 @@ bool Declarations::all_used() const {
     return true;
 }
 
-std::vector<bool> Declarations::with_locals() const {
+std::vector<bool> Declarations::to_compile(const std::vector<uint32_t> &numbers, std::vector<bool> &hollow_there) const {
     std::vector<bool> marked = kept;
     for (size_t number = 0; number < marked.size(); number++)
         marked[number] = marked[number] || pieces.all[number].locals;
+    hollow_there.assign(marked.size(), false);
+    if (numbers.empty() && has_hollow())
+        reach_as_used(unit, pieces, marked, hollow_there);
+    else
+        mark(numbers, marked);
     return marked;
 }
 
@@ -113,7 +127,17 @@ void Declarations::mark(const std::vector<uint32_t> &numbers, std::vector<bool> 
     reach(unit, pieces, marked);
 }
 
-std::string Declarations::text(const std::vector<bool> &marked) const {
+// Declarations of all tags that a hollow piece declares.
+std::string Declarations::tags(const Piece &piece) const {
+    std::string list;
+    for (uint32_t at = piece.names_at; at < piece.names_end; at++) {
+        const bool is_union = pieces.how[at] == Declares::Tag ? unit.tokens[piece.first].view() == "union" : pieces.how[at] == Declares::Union;
+        list += (is_union ? "union " : "struct ") + std::string(unit.names.word(pieces.names[at])) + ";";
+    }
+    return list;
+}
+
+std::string Declarations::text(const std::vector<bool> &marked, const std::vector<bool> &hollow_there) const {
     std::string written;
     written.reserve(unit.text.size());
     written += "# 0 \"" + std::string(unit.files[0].name) + "\"\n";
@@ -121,12 +145,17 @@ std::string Declarations::text(const std::vector<bool> &marked) const {
         written += "# 0 \"" + std::string(unit.folder) + "\"\n";
     auto macro = unit.macros.begin();
     for (size_t number = 0; number < marked.size(); number++) {
-        if (!marked[number])
+        const bool is_hollow = !hollow_there.empty() && hollow_there[number];
+        if (!marked[number] && !is_hollow)
             continue;
         const Piece &piece = pieces.all[number];
         const Token &first = unit.tokens[piece.first];
         auto &file = unit.files[first.file];
         written += "# " + std::to_string(first.line) + " \"" + std::string(file.name) + (file.system ? "\" 3\n" : "\"\n");
+        if (is_hollow) {
+            written += tags(piece) + '\n';
+            continue;
+        }
         const char *at = unit.place(piece.first), *end = unit.place(piece.end - 1) + unit.tokens[piece.end - 1].size;
         while (macro != unit.macros.end() && macro->line.data() < at)
             macro++;

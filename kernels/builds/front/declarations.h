@@ -17,7 +17,8 @@ class Declarations {
 public:
     Unit unit;
     Reading reading;
-    std::vector<bool> kept;  // by piece: reached
+    std::vector<bool> kept;    // by piece: reached
+    std::vector<bool> hollow;  // by piece: a structure of which the tag is enough
     Pieces pieces;
 
     // Begins anew with another unit.
@@ -26,6 +27,9 @@ public:
     // Splits the unit, and marks what is reached; returns why it cannot, or "".
     std::string find_kept();
     bool is_split() const { return is_split_; }
+    // Keeps all that is mentioned in any way, with nothing hollow.
+    void keep_mentioned();
+    bool has_hollow() const;
 
     // Adds all of the file that has a say in its object.
     void add_kept(Blake2b &hash) const;
@@ -37,14 +41,15 @@ public:
     bool is_unused(uint32_t number) const { return pieces.all[number].header && !kept[number]; }
     // Whether something uses each thing that must be used.
     bool all_used() const;
-    // The kept, and those that have a say in the numbers of variables.
-    std::vector<bool> with_locals() const;
+    // What to compile: the kept, those that have a say in the numbers of variables, and these numbers; and what of that is hollow.
+    std::vector<bool> to_compile(const std::vector<uint32_t> &numbers, std::vector<bool> &hollow_there) const;
     // Marks these pieces and the pragmas, and what they and the marked reach.
     void mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
-    // The marked pieces as a preprocessed file.
-    std::string text(const std::vector<bool> &marked) const;
+    // The marked pieces as a preprocessed file, with the tags of hollow ones.
+    std::string text(const std::vector<bool> &marked, const std::vector<bool> &hollow_there = {}) const;
 
 private:
+    std::string tags(const Piece &piece) const;
     std::vector<uint32_t> idle(const std::vector<bool> &marked) const;
     void add_places(const Piece &piece, std::vector<Place> &list) const;
 

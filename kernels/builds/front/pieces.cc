@@ -3,21 +3,12 @@
 
 #include <algorithm>
 
-#include "words.h"
-
 namespace front {
 
 namespace {
 
 constexpr uint32_t BAD = UINT32_MAX;
 
-Role role_of(const Token &token) {
-    if (token.kind() != Kind::Word || token.name >= std::size(WORDS))
-        return Role::Name;
-    return WORDS[token.name].role;
-}
-
-bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
 bool opens(const Token &token) { return token.is('(') || token.is('[') || token.is('{'); }
 bool closes(const Token &token) { return token.is(')') || token.is(']') || token.is('}'); }
 
@@ -380,8 +371,36 @@ private:
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
             keeping |= meaning_[pieces_.names[at]] & OF_LIBRARY;
         piece.always = !passive || keeping || piece.mixed || bracketed || piece.pragma || !piece.header;
+        piece.hollows = !piece.always && is_structure(piece);
         piece.code = (piece.always && !is_silent(first, end)) || tokens_[end - 1].is('}');
         pieces_.all.push_back(piece);
+    }
+
+    // Whether a piece is "struct NAME {...};", with attributes, and at most mentions other structures for the first time.
+    bool is_structure(const Piece &piece) const {
+        uint32_t at = piece.first + 1;
+        if (role_of(tokens_[piece.first]) != Role::Tagged || tokens_[piece.first].view() == "enum")
+            return false;
+        auto skip = [&] {
+            while (at < piece.end && role_of(tokens_[at]) == Role::Attribute)
+                at = after_attribute(tokens_, at, piece.end);
+        };
+        skip();
+        if (at >= piece.end || !is_name(tokens_[at]))
+            return false;
+        const uint32_t tag = tokens_[at++].name;
+        if (at >= piece.end || !tokens_[at].is('{'))
+            return false;
+        at = body_end(at);
+        skip();
+        if (at + 1 != piece.end || !tokens_[at].is(';'))
+            return false;
+        for (uint32_t number = piece.names_at; number < piece.names_end; number++) {
+            const Declares how = pieces_.how[number];
+            if (how == Declares::Tag ? pieces_.names[number] != tag : how != Declares::Struct && how != Declares::Union)
+                return false;
+        }
+        return true;
     }
 
     // Whether no line of a piece can be in the object: of a ';' alone, though the function before it may end on its line, and of
@@ -399,7 +418,7 @@ private:
     void nested_extern(uint32_t at, Piece &piece) {
         for (; at + 1 < piece.end && !tokens_[at].is(';') && !tokens_[at].is('{'); at++) {
             if (role_of(tokens_[at]) == Role::Attribute)
-                at = after_attribute(at, piece.end) - 1;
+                at = after_attribute(tokens_, at, piece.end) - 1;
             else if (is_name(tokens_[at]) && ends_declarator(tokens_[at + 1]))
                 nest(tokens_[at].name, piece);
         }
@@ -422,7 +441,7 @@ private:
         while (at + 1 < piece.end && !ends(at)) {
             if (is_name(tokens_[at]) && ends_declarator(tokens_[at + 1]) && !tokens_[at + 1].is('('))
                 labelled_.emplace_back(pieces_.all.size(), tokens_[at].name);
-            at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(at, piece.end) : at + 1;
+            at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(tokens_, at, piece.end) : at + 1;
         }
     }
 
@@ -484,7 +503,7 @@ private:
                 continue;
             uint32_t tag = at + 1;
             while (tag < end && role_of(tokens_[tag]) == Role::Attribute)
-                tag = after_attribute(tag, end);
+                tag = after_attribute(tokens_, tag, end);
             if (tag >= end)
                 continue;
             bool named = is_name(tokens_[tag]);
@@ -514,18 +533,6 @@ private:
         return word == "struct" ? Declares::Struct : word == "union" ? Declares::Union : Declares::Enum;
     }
 
-    uint32_t after_attribute(uint32_t at, uint32_t end) const {
-        int depth = 0;
-        for (at++; at < end; at++) {
-            depth += opens(tokens_[at]);
-            if (closes(tokens_[at]) && --depth <= 0)
-                return at + 1;
-            if (!depth)
-                return at;
-        }
-        return end;
-    }
-
     void enumerators(uint32_t at, uint32_t end) {
         int depth = 0;
         bool expected = true;
@@ -553,9 +560,13 @@ private:
             from[name] += from[name - 1];
         std::vector<uint32_t> next(from.begin(), from.end() - 1);
         pieces_.by_name.resize(pieces_.names.size());
+        pieces_.how_by_name.resize(pieces_.names.size());
         for (uint32_t number = 0; number < pieces_.all.size(); number++)
-            for (uint32_t at = pieces_.all[number].names_at; at < pieces_.all[number].names_end; at++)
-                pieces_.by_name[next[pieces_.names[at]]++] = number;
+            for (uint32_t at = pieces_.all[number].names_at; at < pieces_.all[number].names_end; at++) {
+                const uint32_t place = next[pieces_.names[at]]++;
+                pieces_.by_name[place] = number;
+                pieces_.how_by_name[place] = pieces_.how[at];
+            }
     }
 
     const Unit &unit_;
@@ -566,6 +577,18 @@ private:
     std::vector<std::pair<uint32_t, uint32_t>> labelled_;  // pieces, and names that their bodies may declare
 };
 
+}
+
+uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end) {
+    int depth = 0;
+    for (at++; at < end; at++) {
+        depth += opens(tokens[at]);
+        if (closes(tokens[at]) && --depth <= 0)
+            return at + 1;
+        if (!depth)
+            return at;
+    }
+    return end;
 }
 
 std::string split(const Unit &unit, Pieces &pieces) { return Splitter(unit, pieces).run(); }

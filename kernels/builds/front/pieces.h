@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "tokens.h"
+#include "words.h"
 
 namespace front {
 
@@ -23,6 +25,7 @@ struct Piece {
     bool nested;   // declares, within a body or parameters, what the whole file has
     bool awaits;   // the compiler complains if no later declaration completes it
     bool idle;     // the compiler complains if nobody mentions it
+    bool hollows;  // defines one structure and nothing else, so a declaration of its tag may do
     uint32_t body; // where a function's body begins, else end
 };
 
@@ -45,7 +48,17 @@ struct Pieces {
 
     // The pieces that declare a name are by_name[from[name]] to by_name[from[name + 1]], in order.
     std::vector<uint32_t> from, by_name;
+    std::vector<Declares> how_by_name;  // beside by_name
 };
+
+inline Role role_of(const Token &token) {
+    return token.kind() == Kind::Word && token.name < std::size(WORDS) ? WORDS[token.name].role : Role::Name;
+}
+
+inline bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
+
+// One after the attribute that begins at a token, or `end`.
+uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end);
 
 // Returns why the file is not understood, or "".
 std::string split(const Unit &unit, Pieces &pieces);

@@ -1,7 +1,210 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "reach.h"
 
+#include <unordered_map>
+
 namespace front {
+
+namespace {
+
+// Functions that the compiler may turn into an assignment of what their pointers point to.
+constexpr std::string_view COPYING[] = {"memcpy", "memmove", "mempcpy", "memset", "memcmp", "__builtin_memcpy", "__builtin_memmove",
+                                        "__builtin_mempcpy", "__builtin_memset", "__builtin_memcmp", "__memcpy", "__memmove", "__memset",
+                                        "__underlying_memcpy", "__underlying_memmove", "__underlying_memset", "__underlying_memcmp"};
+
+class Reacher {
+public:
+    Reacher(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked, std::vector<bool> &hollow)
+        : unit_(unit), tokens_(unit.tokens), pieces_(pieces), marked_(marked), hollow_(hollow), followed_(unit.names.count()),
+          named_(unit.names.count()), copies_(unit.names.count()) {
+        for (auto word : COPYING)
+            if (auto number = unit.names.find(word); number >= 0)
+                copies_[number] = true;
+    }
+
+    void run() {
+        hollow_.assign(pieces_.all.size(), false);
+        for (uint32_t number = 0; number < pieces_.all.size(); number++)
+            if (marked_[number])
+                work_.push_back(number);
+        while (!work_.empty()) {
+            const uint32_t number = work_.back();
+            work_.pop_back();
+            read(pieces_.all[number]);
+        }
+    }
+
+private:
+    // How a name is mentioned.
+    enum Use : uint8_t { ORDINARY = 1, POINTED = 2, WHOLE = 4, ANY = 7 };
+
+    void read(const Piece &piece) {
+        const bool plain = is_plain(piece);
+        uint32_t tag = UINT32_MAX;
+        for (uint32_t at = piece.first; at < piece.end; at++) {
+            const Token &token = tokens_[at];
+            if (token.kind() == Kind::Pragma || (token.kind() == Kind::Text && piece.always && piece.header))
+                mentions_in(unit_, token.view(), [&](uint32_t name) { follow(name, ANY); });
+            if (token.kind() != Kind::Word || at == tag)
+                continue;
+            if (role_of(token) == Role::Tagged)
+                tag = read_tag(piece, at, plain);
+            else if (at > piece.first && is_member_mark(tokens_[at - 1]))
+                name_member(token.name);
+            else
+                follow(token.name, ORDINARY);
+            if (copies_[token.name] && at + 1 < piece.end && tokens_[at + 1].is('('))
+                read_copied(piece, at + 1);
+        }
+    }
+
+    static bool is_member_mark(const Token &token) { return token.is('.') || token.view() == "->"; }
+
+    // Whether each declaration has one declarator, so that a '*' after a tag says what is declared. Within braces a member or a
+    // variable of an unknown structure is an error, but of an extern one.
+    bool is_plain(const Piece &piece) const {
+        int depth = 0;
+        for (uint32_t at = piece.first; at < piece.end; at++) {
+            const Token &token = tokens_[at];
+            if (token.kind() == Kind::Mark) {
+                depth += token.is('(') || token.is('[') || token.is('{');
+                depth -= token.is(')') || token.is(']') || token.is('}');
+                if (!depth && token.is(','))
+                    return false;
+            } else if (depth && role_of(token) == Role::Extern) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    // Follows the tag after this "struct", "union" or "enum"; returns where it stands.
+    uint32_t read_tag(const Piece &piece, uint32_t at, bool plain) {
+        uint32_t tag = at + 1;
+        while (tag < piece.end && role_of(tokens_[tag]) == Role::Attribute)
+            tag = after_attribute(tokens_, tag, piece.end);
+        if (tag >= piece.end || !is_name(tokens_[tag]))
+            return UINT32_MAX;
+        uint32_t next = tag + 1;
+        while (next < piece.end && role_of(tokens_[next]) == Role::Qualifier)
+            next++;
+        const bool declared = next < piece.end && tokens_[next].is(';') && piece.end - piece.first == 3;
+        const bool pointed = next < piece.end && tokens_[next].is('*');
+        const bool hollow = tokens_[at].view() != "enum" && plain && (declared || (pointed && !names_type(piece, next)));
+        follow(tokens_[tag].name, hollow ? POINTED : WHOLE);
+        // What has this name may be copied by its type.
+        if (hollow && pointed)
+            point(tokens_[tag].name, piece, next);
+        return tag;
+    }
+
+    // Whether "typedef struct X *NAME;" gives the pointer a name of its own, by which it could be copied unseen.
+    bool names_type(const Piece &piece, uint32_t at) const {
+        return role_of(tokens_[piece.first]) == Role::Typedef && at + 3 >= piece.end;
+    }
+
+    // Notes that the name after these '*' points to a structure.
+    void point(uint32_t tag, const Piece &piece, uint32_t at) {
+        while (at < piece.end && (tokens_[at].is('*') || tokens_[at].is('(') || role_of(tokens_[at]) == Role::Qualifier))
+            at++;
+        if (at >= piece.end || !is_name(tokens_[at]))
+            return;
+        const uint32_t name = tokens_[at].name;
+        if (copied_.count(name))
+            follow(tag, WHOLE);
+        pointers_[name].push_back(tag);
+    }
+
+    // The names within the parentheses of a call that copies: what they point to is needed.
+    void read_copied(const Piece &piece, uint32_t at) {
+        int depth = 0;
+        for (; at < piece.end; at++) {
+            depth += tokens_[at].is('(') - tokens_[at].is(')');
+            if (!depth)
+                return;
+            if (role_of(tokens_[at]) == Role::Tagged && is_name(tokens_[at + 1]))
+                follow(tokens_[at + 1].name, WHOLE);
+            if (!is_name(tokens_[at]) || !copied_.emplace(tokens_[at].name, true).second)
+                continue;
+            if (auto pointer = pointers_.find(tokens_[at].name); pointer != pointers_.end())
+                for (auto tag : pointer->second)
+                    follow(tag, WHOLE);
+        }
+    }
+
+    void follow(uint32_t name, Use use) {
+        if ((followed_[name] & use) == use)
+            return;
+        followed_[name] |= use;
+        for (uint32_t at = pieces_.from[name]; at < pieces_.from[name + 1]; at++) {
+            const uint32_t number = pieces_.by_name[at];
+            const Declares how = pieces_.how_by_name[at];
+            const bool ordinary = how == Declares::Ordinary || how == Declares::Nested;
+            const bool tag = how == Declares::Struct || how == Declares::Union || how == Declares::Enum || how == Declares::Tag;
+            if ((use == ORDINARY && tag) || (!(use & ORDINARY) && ordinary))
+                continue;
+            if (pieces_.all[number].hollows && use != ANY && (use == POINTED || how != Declares::Tag))
+                hollow(number);
+            else
+                mark(number);
+        }
+    }
+
+    void mark(uint32_t number) {
+        if (marked_[number])
+            return;
+        marked_[number] = true;
+        hollow_[number] = false;
+        work_.push_back(number);
+    }
+
+    void hollow(uint32_t number) {
+        if (marked_[number] || hollow_[number])
+            return;
+        const Piece &piece = pieces_.all[number];
+        for (uint32_t at = piece.first; at < piece.end; at++)
+            if (may_be_member(piece, at) && named_[tokens_[at].name])
+                return mark(number);
+        hollow_[number] = true;
+        for (uint32_t at = piece.first; at < piece.end; at++)
+            if (may_be_member(piece, at))
+                holders_[tokens_[at].name].push_back(number);
+    }
+
+    // Whether a structure may have a member of this name, by what comes after it.
+    bool may_be_member(const Piece &piece, uint32_t at) const {
+        if (!is_name(tokens_[at]) || at == piece.first || at + 1 >= piece.end || role_of(tokens_[at - 1]) == Role::Tagged)
+            return false;
+        const Token &next = tokens_[at + 1];
+        return next.is(';') || next.is(',') || next.is('[') || next.is(':') || next.is(')') || role_of(next) == Role::Attribute;
+    }
+
+    void name_member(uint32_t name) {
+        if (named_[name])
+            return;
+        named_[name] = true;
+        if (auto holders = holders_.find(name); holders != holders_.end())
+            for (auto number : holders->second)
+                mark(number);
+    }
+
+    const Unit &unit_;
+    const std::vector<Token> &tokens_;
+    const Pieces &pieces_;
+    std::vector<bool> &marked_, &hollow_;
+    std::vector<uint8_t> followed_;
+    std::vector<bool> named_, copies_;  // as members; of COPYING
+    std::vector<uint32_t> work_;
+    std::unordered_map<uint32_t, std::vector<uint32_t>> holders_;   // of a word, hollow pieces that have it
+    std::unordered_map<uint32_t, std::vector<uint32_t>> pointers_;  // of a name, tags of what it points to
+    std::unordered_map<uint32_t, bool> copied_;
+};
+
+}
+
+void reach_as_used(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked, std::vector<bool> &hollow) {
+    Reacher(unit, pieces, marked, hollow).run();
+}
 
 void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked) {
     std::vector<bool> followed(unit.names.count());

@@ -12,8 +12,13 @@ namespace front {
 // Calls follow(name) for every name that a piece mentions, also within the texts of its attributes and pragmas.
 template <typename Follow> void mentions(const Unit &unit, const Piece &piece, Follow follow);
 
-// Marks what the marked pieces reach.
+// Marks what the marked pieces reach by any mention of a name.
 void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked);
+
+// Marks what the marked pieces reach as C resolves names: tags apart from other names, members not at all. Of a structure that they
+// only point to, and of whose members they name none, the tag is enough: it is hollow. That nothing else needs its definition is
+// for the compiler to confirm, which refuses to look into a structure that it does not know.
+void reach_as_used(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked, std::vector<bool> &hollow);
 
 // The tokens of a piece; those of code with the lines they are on, counted from the piece's first.
 void add_content(const Unit &unit, const Piece &piece, std::string &content);

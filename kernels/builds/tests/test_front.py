@@ -13,14 +13,18 @@ from kernels.builds.front_program import compile_front, compiler_identity, place
 from kernels.builds.tests.front_cases import (
     CHANGES,
     CONTEXTS,
+    FAR,
     HEADER,
     LOST,
     MAIN,
     MISTAKES,
+    MORE,
+    POINTING,
     PROMISES,
     SPREAD,
     SPREADING,
     Change,
+    Pointing,
 )
 from kernels.builds.tests.front_runs import FLAGS, IDENTITY, Bench
 from kernels.tests.kept import kept
@@ -60,6 +64,25 @@ def test_an_object_after_a_change_is_that_of_a_clean_compile(bench: Bench, chang
     assert bench.compile("front") == bench.compile("clean")
     assert ("hit" in bench.events()) == change.hit
     assert bench.code("front") == bench.code("/usr/bin/gcc")
+
+
+@pytest.mark.parametrize("case", POINTING, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "other", ["", "int other(struct far *far) { return far->second; }\n"], ids=["", "after another"]
+)
+def test_what_only_points_to_a_structure_does_not_depend_on_its_fields(
+    bench: Bench, case: Pointing, other: str
+) -> None:
+    flag = "-fno-strict-aliasing"
+    bench.write(h_h=FAR, b_c=f'#include "h.h"\n{other}', a_c=f'#include "h.h"\n{case.source}\n')
+    # Of declarations that another file has had compiled, this one has only those that it reaches.
+    assert not other or bench.compile("front", flag, source="b.c")
+    bench.events()
+    bench.compile("front", flag)
+    assert ("mentioned" in bench.events()) == case.mentioned
+    bench.write(h_h=FAR.replace(*MORE))
+    assert bench.code("front", flag) == bench.code("/usr/bin/gcc", flag)
+    assert ("hit" in bench.events()) == case.hit
 
 
 @pytest.mark.parametrize(
