@@ -136,6 +136,7 @@ def test_after_a_first_mistake_the_sweep_compiles_nothing_ahead(sweeps: Sweeps) 
     builder = Builder(sweeps.home, Limits(seconds=120, cores=1), front=True)
     with pytest.raises(CompileFailed, match="unknown_type") as failed:
         builder.build(sweeps.request(header(FIELD[0], "unknown_type i_ino;")))
+    assert failed.value.log
     assert "READY" not in failed.value.log.read_text()
 
 
