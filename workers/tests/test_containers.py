@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from workers.tests.debianbase import ROOT, caches_held
 from workers.tests.emptymachine import free_port
 from workers.tests.engine import Engine, engine
 from workers.tests.live import LiveKernel
+from workers.tests.machines import await_true
 
 pytestmark = [
     pytest.mark.containers,
@@ -35,6 +37,21 @@ SERVICES = ("postgres", "redis", "web", "beat", "upkeep", "builds", "guest")
 CHECKED = ("postgres", "redis", "web")
 HOME = "/var/lib/kperflab"
 PRETEND = f"{HOME}/pretend"
+AGAIN_S = 400.0
+# A chore that beat alone sends, once a minute, and upkeep does where it is due.
+DUE = """
+from lab.models import Chore
+from django.utils import timezone
+Chore.objects.filter(name="forget_silent_workers").update(done_at=None)
+print(timezone.now().isoformat())
+"""
+# The kinds of queues whose workers began since a time; and "chore", if the one above was done since another.
+AT_WORK = """
+from lab.models import Chore, Worker
+kinds = {{queue.partition(".")[0] for row in Worker.objects.filter(started_at__gt="{since}") for queue in row.queues}}
+done = Chore.objects.filter(name="forget_silent_workers", done_at__gt="{due}").exists()
+print(*sorted(kinds | ({{"chore"}} if done else set())))
+"""
 # The target that every lab begins with.
 GUEST = "guest"
 # Some boots of a real kernel by emulation; where the build is not kept, compiling it comes before.
@@ -77,7 +94,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
             up.compose("build", service)
     try:
         up.compose("up", "--detach", "--no-build")
-        smoke.wait_for_page(up.environment["LAB_URL"] + "/health/", 120)
+        smoke.wait_for_page(up.environment["LAB_URL"] + "/health/", 400)
         yield up
     finally:
         logs = [f"--- {name}\n{log(up, name)}" for name in ("prepare", *SERVICES)]
@@ -98,17 +115,31 @@ def inside(lab: Engine, service: str, command: str, stdin: bytes = b"") -> str:
     return lab.podman("exec", "-i", name_of(lab, service), "sh", "-c", command, stdin=stdin)
 
 
+def await_healthy(lab: Engine, service: str) -> None:
+    """Wait until a service is well by its own check. podman leaves the timers of checks to systemd, which is not here."""
+    deadline = time.monotonic() + AGAIN_S
+    while True:
+        try:
+            lab.podman("healthcheck", "run", name_of(lab, service))
+            return
+        except AssertionError:
+            assert time.monotonic() < deadline, log(lab, service)
+            time.sleep(1)
+
+
+def first_process(lab: Engine, service: str) -> int:
+    """Return the number of a container's first process; 0 if it does not run."""
+    return int(lab.podman("inspect", "--format={{.State.Pid}}", name_of(lab, service)))
+
+
+def shell(lab: Engine, program: str) -> str:
+    """Run a program in the lab's own Python; return the last line that it prints."""
+    return inside(lab, "web", "python3 /opt/kperflab/manage.py shell", program.encode()).splitlines()[-1]
+
+
 def test_services_become_healthy_by_their_own_checks(lab: Engine) -> None:
-    # podman leaves the timers of checks to systemd, which is not here: each is made by hand.
     for service in CHECKED:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                lab.podman("healthcheck", "run", name_of(lab, service))
-                break
-            except AssertionError:
-                assert time.monotonic() < deadline, log(lab, service)
-                time.sleep(1)
+        await_healthy(lab, service)
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -143,6 +174,32 @@ def test_the_database_is_reached_from_the_labs_network_alone(lab: Engine) -> Non
 
 def test_libvirts_session_answers_where_guests_boot(lab: Engine) -> None:
     assert "QEMU" in inside(lab, "guest", "virsh -c qemu:///session version")
+
+
+def kill(lab: Engine, service: str) -> int:
+    """Kill a service's program; return the number of its container's first process, the engine's init, which ends with it."""
+    first = first_process(lab, service)
+    children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+    assert len(children) == 1, log(lab, service)
+    os.kill(int(children[0]), signal.SIGKILL)
+    return first
+
+
+def await_another(lab: Engine, service: str, ended: int) -> None:
+    """Wait until a container runs with another first process."""
+    await_true(lambda: first_process(lab, service) not in (0, ended), f"{service} runs again", AGAIN_S)
+
+
+def test_a_service_whose_program_is_killed_is_started_again_and_answers(lab: Engine) -> None:
+    """The experiments below are carried out by the restarted services."""
+    since = shell(lab, DUE)
+    for service in SERVICES:
+        await_another(lab, service, kill(lab, service))
+        if service in CHECKED:
+            await_healthy(lab, service)
+    smoke.wait_for_page(lab.environment["LAB_URL"] + "/ready/", AGAIN_S)
+    program, whole = AT_WORK.format(since=since, due=shell(lab, DUE)), "build chore target upkeep"
+    await_true(lambda: shell(lab, program) == whole, f"at work: {whole}", AGAIN_S)
 
 
 def test_an_experiment_goes_through_the_containers(lab: Engine, tmp_path: Path) -> None:
