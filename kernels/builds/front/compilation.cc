@@ -15,7 +15,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 8";
+constexpr const char *VERSION = "kperflab-front 9";
 const std::string UNKNOWN = "unknown";
 
 }
