@@ -339,3 +339,28 @@ POINTING = [
         mentioned=True,
     ),
 ]
+
+# Declarations after FAR that nobody uses, and a change of `struct far` with which they do not compile.
+BEHIND = {
+    "a member of a member": (
+        "struct hand { struct far *held; };\nstatic inline int behind(struct hand *hand) { return hand->held->second; }\n",
+        "int second;",
+        "int third;",
+    ),
+    "another name for the pointer": (
+        "static inline int behind(far_t held) { return held->second; }\n",
+        "int second;",
+        "int third;",
+    ),
+    "a size": (
+        "struct hand { struct far *held; };\nextern int behind[sizeof(((struct hand *)0)->held->second)];\n",
+        "int second;",
+        "int third;",
+    ),
+    "a second declarator": (
+        "struct behind { struct far *far, whole; };\n",
+        "{ long first; int second; }",
+        "",
+    ),
+    "another kind of tag": ("extern void behind(struct far *far);\n", "struct far {", "union far {"),
+}

@@ -11,6 +11,7 @@ import pytest
 from kernels.builds.compiled_files import CompiledFiles
 from kernels.builds.front_program import compile_front, compiler_identity, place_front
 from kernels.builds.tests.front_cases import (
+    BEHIND,
     CHANGES,
     CONTEXTS,
     FAR,
@@ -83,6 +84,22 @@ def test_what_only_points_to_a_structure_does_not_depend_on_its_fields(
     bench.write(h_h=FAR.replace(*MORE))
     assert bench.code("front", flag) == bench.code("/usr/bin/gcc", flag)
     assert ("hit" in bench.events()) == case.hit
+
+
+@pytest.mark.parametrize(("behind", "old", "new"), BEHIND.values(), ids=BEHIND)
+def test_what_a_pointer_leads_to_is_missed_where_something_unused_looks_for_it(
+    bench: Bench, behind: str, old: str, new: str
+) -> None:
+    bench.write(h_h=FAR + behind, a_c='#include "h.h"\nvoid entry(struct near *a) { a->width = 1; }\n')
+    bench.compile("front", "-fno-strict-aliasing")
+    assert FAR.count(old) == 1
+    bench.write(h_h=FAR.replace(old, new) + behind)
+    ours, theirs = (
+        bench.run(program, *FLAGS, "-fno-strict-aliasing", "-c", "-o", "out.o", "a.c")
+        for program in ("front", "/usr/bin/gcc")
+    )
+    assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
+    assert theirs.returncode
 
 
 @pytest.mark.parametrize(
