@@ -192,8 +192,8 @@ bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with i
 bench-service: setup-dev  ## lists and /metrics, claims a second, idle workers, what the lab costs beside each boot: PART=pages|data|claims|idle|overhead
 	@$(PYTHON) -m bench.service $(PART)
 
-bench-fleet: setup-dev  ## a service with simulated targets, a day of submissions at 60 times its speed: TARGETS=1000 HOURS=24 SPEED=60; GROWTH=1: the cost of a run for 1 to 1,000 targets
-	@$(PYTHON) -m bench.fleet $(if $(GROWTH),growth,day --targets $(or $(TARGETS),1000)) --hours $(or $(HOURS),$(if $(GROWTH),4,24)) --speed $(or $(SPEED),60) --seed $(SEED)
+bench-fleet: setup-dev  ## a service with simulated targets, a day of submissions at 60 times its speed: TARGETS=1000 HOURS=24 SPEED=60 TREES=1; GROWTH=1: the cost of a run for 1 to 1,000 targets
+	@$(PYTHON) -m bench.fleet $(if $(GROWTH),growth,day --targets $(or $(TARGETS),1000)) --hours $(or $(HOURS),$(if $(GROWTH),4,24)) --speed $(or $(SPEED),60) $(if $(TREES),--trees $(TREES)) --seed $(SEED)
 
 bench-sandbox: setup-dev  ## the CPU time of compiling a file in the build sandbox, beside the bare compiler
 	@$(PYTHON) -m bench.sandbox
