@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One machine's turns: guests that are timed by the wall clock have it to themselves, all else may share it.
 
-Two lock files. Whoever locks `machine.lock` may use the machine; a process that waits for it holds `machine.turn`, so that those that share
+Two lock files. The process that locks `machine.lock` may use the machine; a process that waits for it holds `machine.turn`, so that those that share
 cannot go on taking it from under one who wants it alone. Both locks end with the process, however it ends.
 """
 

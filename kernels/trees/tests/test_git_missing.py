@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A machine without git is told which package has it."""
+"""Without git, the error names the package that has it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernels.trees import git
 
 
 @pytest.mark.process
-def test_a_machine_without_git_is_told_what_to_install(
+def test_without_git_the_error_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(git, "git_command", lambda *words: [str(tmp_path / "absent"), *words])
