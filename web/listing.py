@@ -114,7 +114,7 @@ def _date(text: str) -> tuple[datetime | None, str]:
 
 
 def kept_filters(request: HttpRequest) -> str:
-    """Return the filters of an address without the page, such as "state=running"; "" if none is set."""
+    """Return the query string of a list's address without its page number, such as "state=running"; "" if it has no filter."""
     return urlencode([pair for pair in parse_qsl(request.GET.urlencode()) if pair[0] != "page"])
 
 

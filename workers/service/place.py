@@ -125,7 +125,7 @@ def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
 
 
 def write(path: Path, text: str, owner: pwd.struct_passwd | None = None) -> None:
-    """Replace a file at once; only its owner can read it: our own user if none is named."""
+    """Replace a file atomically. Only its owner can read it, by default the user that runs this program."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)

@@ -61,10 +61,11 @@ class Handout:
 
 
 def boot_for(mac: str, address: str) -> int | None:
-    """The boot that waits for the card of that address; None if there is none, or it was handed out before.
+    """Return the boot that waits for the card with this MAC address; None if there is none, or its script was fetched before.
 
-    address: the client's, in the network. Nothing is used up: who is answered may be gone, as where the server was down and the
-    request waited in its socket. What was handed out is counted: a machine that asks once more has started again.
+    address: the client's IP address. The script can still be fetched after this answer, because the client may no longer be there:
+    a request may have waited in the socket while the server was down. A request after the script was fetched is counted, for then
+    the machine has started again.
     """
     boot = _open_boot(mac, address)
     if boot is None:
