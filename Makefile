@@ -89,7 +89,7 @@ test-postgres: setup-dev  ## the fast tests of the tables and pages on a Postgre
 # Real kernels are compiled as users' are; other tests do without the compiler front (lab/tests/state_root.py).
 kernel guests campaign: export KPERFLAB_FRONT := 1
 
-# Boots of a busy host do not count, so this one has the machine for itself.
+# Its first run compiles kernels on all cores, so it has the machine for itself.
 KERNEL := workers/tests/test_real_kernel.py
 
 kernel:

@@ -16,6 +16,7 @@ from django.test import Client
 import workers.app  # noqa: F401
 from lab.experiments.spec import spec_from_mapping
 from lab.models import Comparison, Experiment, Profile, Run, Sample
+from lab.runs import validity
 from workers import local
 from workers.bench import make_bench
 from workers.drivers.leftovers import BootId
@@ -47,7 +48,11 @@ DESCRIPTION = {
 
 
 @pytest.fixture
-def experiment(db: None) -> Experiment:
+def experiment(db: None, monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    # A virtual host may lose a tenth of its CPU time to its own host, minutes long. Whether such boots count is for
+    # lab/runs/tests/test_validity.py; here all count, so that what is asserted does not depend on the host's neighbours.
+    monkeypatch.setattr(validity, "MOST_STEAL", 1.0)
+    monkeypatch.setattr(validity, "MOST_LOAD", float("inf"))
     experiment_id = local.take_up(spec_from_mapping(DESCRIPTION), say=print)
     local.work_through(experiment_id)
     return Experiment.objects.get(pk=experiment_id)
@@ -91,7 +96,6 @@ def _each_metric_has_its_samples(experiment: Experiment) -> None:
             counts = Counter(Sample.objects.filter(run=run, warmup=False).values_list("metric", flat=True))
             assert counts == dict.fromkeys(wanted, 2), run.pk
         compared = set(Comparison.objects.filter(case=case).values_list("metric", flat=True))
-        # A busy host's boots do not count, and then there is nothing to compare.
         assert compared == wanted, list(Run.objects.exclude(invalid=[]).values_list("pk", "invalid"))
 
 
