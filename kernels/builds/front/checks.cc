@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "checks.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+
+#include "looks.h"
 
 namespace front {
 
@@ -22,39 +25,35 @@ struct Sum {
         add(sum.one);
         add(sum.other);
     }
+    // The same in whatever order.
+    void join(const Sum &sum) {
+        one += sum.one;
+        other += sum.other;
+        filled = true;
+    }
     explicit operator bool() const { return filled; }
 
     bool filled = false;
 };
 
-// Of what declared a name: all that its complaints can come from, and the same but for what is behind pointers to structures.
-struct Sums {
-    Sum deep, shallow;
-
-    void add(uint64_t value) {
-        deep.add(value);
-        shallow.add(value);
-    }
-    void add(const Sum &sum) {
-        deep.add(sum);
-        shallow.add(sum);
-    }
-    void add(const Sums &sums) {
-        deep.add(sums.deep);
-        shallow.add(sums.shallow);
-    }
-    explicit operator bool() const { return bool(deep); }
-};
-
 // Names that the kernel's macros make with a number of their own: which one is no matter.
 constexpr std::string_view NUMBERED[] = {"__compiletime_assert_", "__UNIQUE_ID_"};
 
+// What is known of a name as something ordinary, or as a member of any structure.
+struct Known {
+    Sum sum;                       // of all that declared it so far
+    std::vector<uint32_t> behind;  // tags of structures that it points to
+};
+
+// What a complaint about a declaration can come from. The compiler looks into a structure by the name of a member, so what is behind
+// a pointer is there as the members named. Some expressions look at the whole: a size, what '*' and '[' give, a type's copy. The types
+// of all expressions come from what is named, so for these the structures that the names point to are there as they are.
 class Summer {
 public:
     Summer(const Unit &unit, const Pieces &pieces)
-        : unit_(unit), pieces_(pieces), ordinary_(unit.names.count()), tags_(unit.names.count()),
-          seen_(unit.names.count(), UINT32_MAX), followed_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()),
-          tag_words_(unit.names.count()), sums_(pieces.all.size()) {}
+        : unit_(unit), tokens_(unit.tokens), pieces_(pieces), ordinary_(unit.names.count()), members_(unit.names.count()), tags_(unit.names.count()),
+          seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()), followed_(unit.names.count()), behind_seen_(unit.names.count()),
+          tag_words_(unit.names.count()), complete_(unit.names.count()), sums_(pieces.all.size()) {}
 
     Reading run() {
         for (uint32_t number = 0; number < pieces_.all.size(); number++)
@@ -88,96 +87,190 @@ private:
         return {reinterpret_cast<const char *>(&sum), SUM};
     }
 
+    // A sum under way, of a piece or of a member, with the structures behind what it named.
+    struct Part {
+        Sum sum;
+        std::vector<uint32_t> behind;
+    };
+
     void add(uint32_t number) {
         const Piece &piece = pieces_.all[number];
-        Sums sum, head;
-        sum.add(pragmas_);
-        sum.add(unit_.files[piece.file].system);
+        Part part, head;
+        part.sum.add(pragmas_);
+        part.sum.add(unit_.files[piece.file].system);
         numbered_.clear();
-        bool simple = !piece.always, simple_head = false, pointed = false;
-        int round = 0;
+        part_++;
+        Looks looks(tokens_, piece);
+        bool wide = piece.always, wide_head = false;
         for (uint32_t at = piece.first; at < piece.end; at++) {
             if (at == piece.body) {
-                head = sum;
-                simple_head = simple;
+                head = part;
+                wide_head = wide;
             }
-            const Token &token = unit_.tokens[at];
-            // Of several declarators the others may not be pointers.
-            round += token.is('(') - token.is(')');
-            pointed = !token.is(';') && (pointed || (!round && is_pointed(piece, at)));
-            simple &= !looks_inside(token) && !(pointed && !round && token.is(','));
+            wide |= looks.at(at);
+            const Token &token = tokens_[at];
             if (token.kind() == Kind::Word)
-                word(number, at, sum);
-            else if (token.kind() == Kind::Mark)
-                sum.add(token.name ? token.name : quick_hash(token.view()));
-            else if (token.kind() == Kind::Pragma)
-                pragma(token.view(), sum);
-            else if (!(token.kind() == Kind::Number && is_operand(piece, at)))
-                sum.add(quick_hash(token.view()));
+                count_use(number, token.name);
+            token_in(piece, at, part);
         }
         const bool has_body = piece.body < piece.end;
-        if (!simple || has_body)
-            sum.shallow = sum.deep;
-        if (!simple_head)
-            head.shallow = head.deep;
-        sums_[number] = sum.shallow;
+        close(part, wide, has_body);
+        sums_[number] = part.sum;
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
             if (seen_[pieces_.names[at]] == number) {
                 seen_[pieces_.names[at]] = UINT32_MAX;
                 uses_[pieces_.names[at]]--;
             }
-        declare(piece, has_body && !piece.nested ? head : sum);
+        if (has_body && !piece.nested) {
+            close(head, wide_head, false);
+            part = std::move(head);
+        }
+        declare(piece, part);
+        learn_members(piece);
     }
 
-    // Whether a declaration with this token may look into what it points to, as the size of a member's member does.
-    static bool looks_inside(const Token &token) {
-        const Role role = role_of(token);
-        return token.is('.') || token.is('=') || token.view() == "->" || role == Role::Typeof || role == Role::Other || role == Role::Asm;
-    }
-
-    void word(uint32_t number, uint32_t at, Sums &sum) {
-        const uint32_t name = unit_.tokens[at].name;
-        const bool known = bool(ordinary_[name]) || bool(tags_[name]);
-        sum.add(known ? unit_.names.hash(name) : own(name));
-        note_tag(pieces_.all[number], at);
-        if (!known)
+    void count_use(uint32_t number, uint32_t name) {
+        if (seen_[name] == number || !(ordinary_[name].sum || tags_[name]))
             return;
-        if (seen_[name] != number) {
-            seen_[name] = number;
-            uses_[name]++;
-            sum.deep.add(ordinary_[name].deep);
-            sum.deep.add(tags_[name].deep);
+        seen_[name] = number;
+        uses_[name]++;
+    }
+
+    void token_in(const Piece &piece, uint32_t at, Part &part) {
+        const Token &token = tokens_[at];
+        if (token.kind() == Kind::Word)
+            word(piece, at, part);
+        else if (token.kind() == Kind::Mark)
+            part.sum.add(token.name ? token.name : quick_hash(token.view()));
+        else if (token.kind() == Kind::Pragma)
+            pragma(token.view(), part.sum);
+        else if (!(token.kind() == Kind::Number && is_operand(piece, at)))
+            part.sum.add(quick_hash(token.view()));
+    }
+
+    void word(const Piece &piece, uint32_t at, Part &part) {
+        const uint32_t name = tokens_[at].name;
+        const bool known = ordinary_[name].sum || tags_[name];
+        part.sum.add(known ? unit_.names.hash(name) : own(name));
+        note_tag(piece, at, part.sum);
+        if (at > piece.first && (tokens_[at - 1].is('.') || tokens_[at - 1].view() == "->")) {
+            part.sum.add(members_[name].sum);
+            point(members_[name], part);
+            return;
         }
-        if (is_pointed(pieces_.all[number], at)) {
-            // No complaint about a pointer comes from what is in the structure.
-            sum.shallow.add(tag_words_[name]);
-        } else if (followed_[name] != number) {
-            followed_[name] = number;
-            sum.shallow.add(ordinary_[name].shallow);
-            sum.shallow.add(tags_[name].shallow);
+        if (known)
+            part.sum.add(uint64_t(1));
+        if (is_pointed(tokens_, piece, at)) {
+            point(name, part);
+        } else if (known && followed_[name] != part_) {
+            followed_[name] = part_;
+            part.sum.add(ordinary_[name].sum);
+            part.sum.add(tags_[name]);
+            point(ordinary_[name], part);
         }
     }
 
-    // Keeps with which word a tag is defined here.
-    void note_tag(const Piece &piece, uint32_t at) {
-        const Token &token = unit_.tokens[at];
-        if (role_of(token) != Role::Tagged)
+    void point(const Known &known, Part &part) {
+        for (auto tag : known.behind)
+            point(tag, part);
+    }
+
+    void point(uint32_t tag, Part &part) {
+        if (behind_seen_[tag] == part_)
+            return;
+        behind_seen_[tag] = part_;
+        part.behind.push_back(tag);
+    }
+
+    // Adds what is behind pointers: the structures, or in a body only whether they are known, for nothing counts in steps of an unknown one.
+    void close(Part &part, bool wide, bool body) const {
+        for (auto tag : part.behind)
+            if (wide)
+                part.sum.add(tags_[tag]);
+            else if (body)
+                part.sum.add(complete_[tag]);
+    }
+
+    // A tag is an error where another word stood before it.
+    void note_tag(const Piece &piece, uint32_t at, Sum &sum) {
+        if (role_of(tokens_[at]) != Role::Tagged)
             return;
         uint32_t tag = at + 1;
-        while (tag < piece.end && role_of(unit_.tokens[tag]) == Role::Attribute)
-            tag = after_attribute(unit_.tokens, tag, piece.end);
-        if (tag + 1 < piece.end && is_name(unit_.tokens[tag]) && unit_.tokens[tag + 1].is('{'))
-            tag_words_[unit_.tokens[tag].name] = token.name + 1;
+        while (tag < piece.end && role_of(tokens_[tag]) == Role::Attribute)
+            tag = after_attribute(tokens_, tag, piece.end);
+        if (tag >= piece.end || !is_name(tokens_[tag]))
+            return;
+        uint32_t &first = tag_words_[tokens_[tag].name];
+        if (!first)
+            first = tokens_[at].name + 1;
+        else if (first != tokens_[at].name + 1)
+            sum.add(first);
     }
 
-    // Whether "struct NAME *" names it here.
-    bool is_pointed(const Piece &piece, uint32_t at) const {
-        if (at == piece.first || role_of(unit_.tokens[at - 1]) != Role::Tagged || unit_.tokens[at - 1].view() == "enum")
-            return false;
-        uint32_t next = at + 1;
-        while (next < piece.end && role_of(unit_.tokens[next]) == Role::Qualifier)
-            next++;
-        return next < piece.end && unit_.tokens[next].is('*');
+    // What is between a brace or semicolon and the next semicolon of a structure, from `first` on.
+    struct Level {
+        uint32_t first;
+        Sum path;  // of the tokens that lead to its brace
+        std::vector<uint32_t> names;
+    };
+
+    // Notes the members of the structures that a piece defines, and perhaps other names: each with its own declaration, the tokens that
+    // lead to it, and the attributes.
+    void learn_members(const Piece &piece) {
+        std::vector<Level> levels;
+        Sum attributes;
+        uint32_t first = piece.first;
+        for (uint32_t at = piece.first; at < piece.body && at < piece.end; at++) {
+            const Token &token = tokens_[at];
+            if (token.is('{')) {
+                if (levels.empty())
+                    attributes = attributes_of(piece);
+                Sum path = levels.empty() ? attributes : levels.back().path;
+                for (uint32_t before = levels.empty() ? first : levels.back().first; before < at; before++)
+                    path.add(quick_hash(tokens_[before].view()));
+                levels.push_back({at + 1, path, {}});
+            } else if (levels.empty()) {
+                continue;
+            } else if (token.is('}')) {
+                levels.pop_back();
+            } else if (token.is(';')) {
+                learn(piece, levels.back(), at);
+                levels.back().first = at + 1;
+                levels.back().names.clear();
+            } else if (may_be_member(tokens_, piece, at)) {
+                levels.back().names.push_back(token.name);
+            }
+        }
+    }
+
+    void learn(const Piece &piece, const Level &level, uint32_t end) {
+        if (level.names.empty())
+            return;
+        Part part;
+        part.sum.add(level.path);
+        part_++;
+        for (uint32_t at = level.first; at < end; at++)
+            if (tokens_[at].kind() != Kind::Pragma)
+                token_in(piece, at, part);
+        for (auto name : level.names) {
+            members_[name].sum.join(part.sum);
+            join(members_[name].behind, part.behind);
+        }
+    }
+
+    static void join(std::vector<uint32_t> &list, const std::vector<uint32_t> &more) {
+        for (auto tag : more)
+            if (std::find(list.begin(), list.end(), tag) == list.end())
+                list.push_back(tag);
+    }
+
+    Sum attributes_of(const Piece &piece) const {
+        Sum sum = pragmas_;
+        for (uint32_t at = piece.first; at < piece.end; at++)
+            if (role_of(tokens_[at]) == Role::Attribute)
+                for (const uint32_t end = after_attribute(tokens_, at, piece.end); at + 1 < end; at++)
+                    sum.add(quick_hash(tokens_[at].view()));
+        return sum;
     }
 
     // What stands for a name that nothing declared before.
@@ -211,7 +304,7 @@ private:
     }
 
     // Pushed and popped, for a header that leaves things as they were leaves what comes after it alone.
-    void pragma(std::string_view text, Sums &sum) {
+    void pragma(std::string_view text, Sum &sum) {
         sum.add(quick_hash(text));
         if (text == "#pragma GCC diagnostic push") {
             pushed_.push_back(pragmas_);
@@ -223,20 +316,24 @@ private:
         }
     }
 
-    void declare(const Piece &piece, const Sums &sum) {
+    void declare(const Piece &piece, const Part &part) {
         for (uint32_t at = piece.names_at; at < piece.names_end; at++) {
-            uint32_t name = pieces_.names[at];
-            Declares how = pieces_.how[at];
-            Sums &known = how == Declares::Ordinary || how == Declares::Nested ? ordinary_[name] : tags_[name];
+            const uint32_t name = pieces_.names[at];
+            const Declares how = pieces_.how[at];
             if (how == Declares::Local || how == Declares::LocalTag)
                 continue;
-            if (how == Declares::Ordinary || how == Declares::Nested)
-                known.add(sum);
-            else if (how == Declares::Tag)
-                known = sum;
-            else if (!known)
-                known.add(static_cast<uint64_t>(how));
-            known.deep.filled = true;
+            if (how == Declares::Ordinary || how == Declares::Nested) {
+                ordinary_[name].sum.add(part.sum);
+                ordinary_[name].sum.filled = true;
+                join(ordinary_[name].behind, part.behind);
+            } else if (how == Declares::Tag) {
+                tags_[name] = part.sum;
+                tags_[name].filled = true;
+                complete_[name] = true;
+            } else if (!tags_[name]) {
+                tags_[name].add(static_cast<uint64_t>(how));
+                tags_[name].filled = true;
+            }
         }
     }
 
@@ -253,12 +350,16 @@ private:
     }
 
     const Unit &unit_;
+    const std::vector<Token> &tokens_;
     const Pieces &pieces_;
-    std::vector<Sums> ordinary_, tags_;  // of what declared a name so far
-    std::vector<uint32_t> seen_;         // the last piece that mentioned a name
-    std::vector<uint32_t> followed_;     // the last whose shallow sum has what declared it
+    std::vector<Known> ordinary_, members_;
+    std::vector<Sum> tags_;       // of what declared a tag so far
+    std::vector<uint32_t> seen_;  // the last piece that mentioned a name
     std::vector<uint32_t> uses_;
-    std::vector<uint32_t> tag_words_;  // the word with which a tag is defined, and 1; 0 where it is not
+    uint32_t part_ = 0;
+    std::vector<uint32_t> followed_, behind_seen_;  // the last part whose sum has what declared a name; whose `behind` has a tag
+    std::vector<uint32_t> tag_words_;               // the word that stood before a tag first, and 1; 0 where none did
+    std::vector<uint8_t> complete_;                 // whether a tag was defined
     std::vector<Sum> sums_;
     std::vector<uint32_t> numbered_;
     Sum pragmas_;

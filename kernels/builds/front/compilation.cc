@@ -15,7 +15,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 9";
+constexpr const char *VERSION = "kperflab-front 10";
 const std::string UNKNOWN = "unknown";
 
 }
@@ -360,8 +360,6 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
         marked = keep_mentioned(asked, hollow);
         status = compile_text(marked, hollow);
     }
-    fresh.failed = status;
-    fresh.spared = !silent(status);
     // gcc spares what macros made some warnings. Then the source itself is compiled, too.
     fresh.failed = status;
     fresh.spared = !silent(status);

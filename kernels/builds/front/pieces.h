@@ -57,6 +57,12 @@ inline Role role_of(const Token &token) {
 
 inline bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
 
+// Whether "struct NAME *" or "union NAME *" names a tag here.
+bool is_pointed(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
+// Whether a structure may have a member of this name, by what comes after it.
+bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
 // One after the attribute that begins at a token, or `end`.
 uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end);
 

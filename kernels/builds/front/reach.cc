@@ -163,20 +163,12 @@ private:
             return;
         const Piece &piece = pieces_.all[number];
         for (uint32_t at = piece.first; at < piece.end; at++)
-            if (may_be_member(piece, at) && named_[tokens_[at].name])
+            if (may_be_member(tokens_, piece, at) && named_[tokens_[at].name])
                 return mark(number);
         hollow_[number] = true;
         for (uint32_t at = piece.first; at < piece.end; at++)
-            if (may_be_member(piece, at))
+            if (may_be_member(tokens_, piece, at))
                 holders_[tokens_[at].name].push_back(number);
-    }
-
-    // Whether a structure may have a member of this name, by what comes after it.
-    bool may_be_member(const Piece &piece, uint32_t at) const {
-        if (!is_name(tokens_[at]) || at == piece.first || at + 1 >= piece.end || role_of(tokens_[at - 1]) == Role::Tagged)
-            return false;
-        const Token &next = tokens_[at + 1];
-        return next.is(';') || next.is(',') || next.is('[') || next.is(':') || next.is(')') || role_of(next) == Role::Attribute;
     }
 
     void name_member(uint32_t name) {

@@ -342,6 +342,17 @@ POINTING = [
 
 # Declarations after FAR that nobody uses, and a change of `struct far` with which they do not compile.
 BEHIND = {
+    "a structure that was unknown where its pointer is": (
+        "struct hand { struct late *held; };\nstruct late { struct far inner; };\n"
+        "static inline int behind(struct hand *hand) { return hand->held->inner.second; }\n",
+        "int second;",
+        "int third;",
+    ),
+    "a function's result": (
+        "struct far *give(void);\nstatic inline int behind(void) { return give()->second; }\n",
+        "int second;",
+        "int third;",
+    ),
     "a member of a member": (
         "struct hand { struct far *held; };\nstatic inline int behind(struct hand *hand) { return hand->held->second; }\n",
         "int second;",
@@ -361,6 +372,46 @@ BEHIND = {
         "struct behind { struct far *far, whole; };\n",
         "{ long first; int second; }",
         "",
+    ),
+    "a constant member by its pointer": (
+        "static inline void behind(struct near *a) { a->far->second = 1; }\n",
+        "int second;",
+        "const int second;",
+    ),
+    "all of it at once": (
+        "static inline void behind(struct far *a, struct far *b) { if (a) *a = *b; }\n",
+        "int second;",
+        "const int second;",
+    ),
+    "one of several": (
+        "static inline void behind(struct far *a) { a[0] = a[1]; }\n",
+        "int second;",
+        "const int second;",
+    ),
+    "its size within a body": (
+        "static inline int behind(struct near *a) { return sizeof(char[sizeof(*a->far) == 16 ? 1 : -1]); }\n",
+        "int second;",
+        "int second[4];",
+    ),
+    "steps of its size": (
+        "static inline struct far *behind(struct near *a) { return a->far + 1; }\n",
+        "struct far { long first; int second; };",
+        "struct far;",
+    ),
+    "a second declarator within a body": (
+        "static inline void *behind(void) { struct far *held, whole = {1, 2}; held = &whole; return held->first ? 0 : held; }\n",
+        "{ long first; int second; }",
+        "{ long first; }",
+    ),
+    "a second declarator of a loop": (
+        "static inline void behind(void) { for (struct far *held = 0, whole = {1, 2}; held != &whole; held++); }\n",
+        "{ long first; int second; }",
+        "{ long first; }",
+    ),
+    "an address in it": (
+        "static inline int *behind(struct near *a) { return &a->far->second; }\n",
+        "{ long first; int second; }",
+        "{ char first; int second; } __attribute__((packed))",
     ),
     "another kind of tag": ("extern void behind(struct far *far);\n", "struct far {", "union far {"),
 }

@@ -91,11 +91,12 @@ def test_what_a_pointer_leads_to_is_missed_where_something_unused_looks_for_it(
     bench: Bench, behind: str, old: str, new: str
 ) -> None:
     bench.write(h_h=FAR + behind, a_c='#include "h.h"\nvoid entry(struct near *a) { a->width = 1; }\n')
-    bench.compile("front", "-fno-strict-aliasing")
+    flags = ("-fno-strict-aliasing", "-Werror")
+    bench.compile("front", *flags)
     assert FAR.count(old) == 1
     bench.write(h_h=FAR.replace(old, new) + behind)
     ours, theirs = (
-        bench.run(program, *FLAGS, "-fno-strict-aliasing", "-c", "-o", "out.o", "a.c")
+        bench.run(program, *FLAGS, *flags, "-c", "-o", "out.o", "a.c")
         for program in ("front", "/usr/bin/gcc")
     )
     assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
