@@ -4,7 +4,6 @@
 All run in the same sandbox at the same paths with the same flags, in random order for each edit. The first three must
 make the same vmlinux to the bit. The front leaves gcc's entries for functions out of the debugging information, so its
 vmlinux.boot and modules are compared without the release, which is part of every key, and the build id; System.map as it is.
-Where a release ends as a string of the kernel does, such as "fd", the linker shares it, and one row in some hundreds differs by that.
 ccache is at its best: primed by a build of the base at the very path. CPU is user plus system of everything started, with
 the work outside the sandbox.
 
@@ -91,7 +90,8 @@ def main(
     config = ConfigRequest("tiny", (load_fragment("guest"),))
     # The tree is Debian's own source package: what the base compiles may answer every later build.
     request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
-    layers = {front: _base(home, request, front=front) for front in sorted({w == "front" for w in chosen})}
+    over = [way for way in chosen if way != "clean"] or chosen
+    layers = {front: _base(home, request, front=front) for front in sorted({w == "front" for w in over})}
     before = {path: _digest(path) for path in layers.values()}
     generator = random.Random(seed)
     primed = _primed(home, request) if "ccache" in chosen else home

@@ -21,7 +21,7 @@ from kernels.errors import ConfigRejected
 from kernels.trees.tree import NamedRevision, SourceTree
 
 # Part of every key: raise it when the way of building changes the bytes, or what a key stands for.
-RECIPE = 2
+RECIPE = 3
 # The same for builds by the compiler front; a new one builds each base again, so that its store and its sums are those of today's front.
 FRONT_RECIPE = "front 3"
 RELEASE_DIGITS = 12
@@ -90,8 +90,12 @@ def layer_key(request: BuildRequest, base_config: str, *, front: bool = False) -
 
 
 def local_version(key: str) -> str:
-    """Return the end of the release, of the same length in every build, so that equal code can be recognised."""
-    return f"-k{key[:RELEASE_DIGITS]}"
+    """Return the end of the release, of the same length in every build, so that equal code can be recognised.
+
+    It ends with "q", for the linker lets a string that is the end of another share its bytes (ld(1), SHF_STRINGS): with "a", a kernel's "a"
+    would be within its release or elsewhere, and its address another, by the key alone.
+    """
+    return f"-k{key[:RELEASE_DIGITS]}q"
 
 
 def _common(request: BuildRequest, revision: NamedRevision, config: str, front: bool) -> list[object]:
