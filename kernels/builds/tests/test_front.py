@@ -11,23 +11,19 @@ import pytest
 from kernels.builds.compiled_files import CompiledFiles
 from kernels.builds.front_program import compile_front, compiler_identity, place_front
 from kernels.builds.tests.front_cases import (
-    BEHIND,
     CHANGES,
     CONTEXTS,
-    FAR,
     HEADER,
     LOST,
     MAIN,
     MISTAKES,
-    MORE,
-    POINTING,
     PROMISES,
     SPREAD,
     SPREADING,
     Change,
-    Pointing,
 )
 from kernels.builds.tests.front_runs import FLAGS, IDENTITY, Bench
+from kernels.builds.tests.pointer_cases import BEHIND, FAR, MORE, POINTING, Pointing
 from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
