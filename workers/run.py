@@ -139,7 +139,7 @@ def _build_again(order: RunOrder, exc: ArtifactMissing | ArtifactCorrupt) -> boo
     """Have a kernel built again that was removed or spoilt, the boot waiting for it; False for one that always is."""
     if isinstance(exc, ArtifactCorrupt):
         times = note_corrupt_artifact(order.build_id)
-        log.warning("build %s, found so %s times: %s", order.build_id, times, exc)
+        log.warning("build %s has a corrupt artifact (times so far: %s): %s", order.build_id, times, exc)
         if times > MOST_CORRUPT:
             return False
     forget_artifact(order.build_id)

@@ -125,6 +125,10 @@ def _save(hook: Hook, fields: HookFields) -> Hook:
     try:
         with transaction.atomic():
             hook.save()
+            if not hook.enabled:
+                # Due now, and given up as the hook is disabled: else each would wait for its next try.
+                waiting = Delivery.objects.filter(hook=hook, state=DeliveryState.WAITING)
+                waiting.update(next_at=timezone.now())
     except IntegrityError:
         raise FieldRefused("name", f'there is a hook "{hook.name}" already: choose another name') from None
     return hook

@@ -12,7 +12,7 @@ from lab.storage.store import Store, lab_store
 # How long an answer is valid, and how long a caller waits for one.
 KEPT_S = 5.0
 DEADLINE_S = 3.0
-# With less free space, a store that is a directory accepts no artifact.
+# With less free space in a store that is a directory, the lab is not ready. What fits is still stored.
 LEAST_FREE = 1 << 30
 
 

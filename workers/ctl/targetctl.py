@@ -79,7 +79,8 @@ def add(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> 
     """Add a machine."""
     chosen = _settings(file, group, {}, tune)
     row = add_target(by=None, wanted=TargetFields(**{"name": name} | chosen))
-    out.print(Text(f"{row.name} was added; test it with: labctl target power {row.name} status"))
+    test = f"power {row.name} status" if row.driver in MACHINES else f"check {row.name}"
+    out.print(Text(f"{row.name} was added; test it with: labctl target {test}"))
 
 
 def change(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006

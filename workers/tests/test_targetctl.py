@@ -56,7 +56,9 @@ def file(tmp_path: Path) -> str:
 
 @pytest.mark.process
 def test_a_machine_is_taken_in_tuned_switched_and_forgotten(ctl: Ctl, file: str) -> None:
-    assert ctl("add", "box", file, "--group", "rack", "--tune", "smt=false")[0] == 0
+    code, said, _ = ctl("add", "box", file, "--group", "rack", "--tune", "smt=false")
+    assert code == 0
+    assert "test it with: labctl target power box status" in said
     row = Target.objects.get(name="box")
     assert (row.group, row.tuning) == ("rack", {"governor": "performance", "smt": False})
     ctl("set", "box", "--tune", "smt=", "--tune", "isolcpus=1-3", "--group", "-")

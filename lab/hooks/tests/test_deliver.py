@@ -10,6 +10,7 @@ import json
 import ssl
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 from django.utils import timezone
 
 from lab.hooks import outgoing_http as outgoing
-from lab.hooks.changes import HookFields, deliver_again, make_hook, try_hook
+from lab.hooks.changes import HookFields, change_hook, deliver_again, make_hook, try_hook
 from lab.hooks.deliver import (
     FIRST_PAUSE_S,
     LONGEST_PAUSE_S,
@@ -264,6 +265,18 @@ def test_a_disabled_hook_is_sent_nothing(waiting: Delivery, receiver: Receiver) 
     Hook.objects.update(enabled=False)
     assert try_now().state == "given-up"
     assert receiver.got == []
+
+
+def test_what_waits_for_a_hook_is_given_up_at_once_when_it_is_disabled(
+    waiting: Delivery, alice: User
+) -> None:
+    Delivery.objects.update(next_at=timezone.now() + timedelta(hours=1))
+    hook = Hook.objects.get()
+    fields = HookFields(name=hook.name, url=hook.url, kind=hook.kind, events=hook.events)
+    change_hook(hook_id=hook.pk, by=alice, fields=fields)
+    assert deliver_due() == []
+    change_hook(hook_id=hook.pk, by=alice, fields=replace(fields, enabled=False))
+    assert [attempt.state for attempt in deliver_due()] == ["given-up"]
 
 
 def test_a_claimed_delivery_is_tried_by_one_process(waiting: Delivery, receiver: Receiver) -> None:
