@@ -52,7 +52,7 @@ class Summer {
 public:
     Summer(const Unit &unit, const Pieces &pieces)
         : unit_(unit), tokens_(unit.tokens), pieces_(pieces), ordinary_(unit.names.count()), members_(unit.names.count()), tags_(unit.names.count()),
-          seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()), followed_(unit.names.count()), behind_seen_(unit.names.count()),
+          seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()), followed_(unit.names.count()), tags_followed_(unit.names.count()), behind_seen_(unit.names.count()),
           tag_words_(unit.names.count()), complete_(unit.names.count()), sums_(pieces.all.size()) {}
 
     Reading run() {
@@ -153,20 +153,35 @@ private:
         const bool known = ordinary_[name].sum || tags_[name];
         part.sum.add(known ? unit_.names.hash(name) : own(name));
         note_tag(piece, at, part.sum);
-        if (at > piece.first && (tokens_[at - 1].is('.') || tokens_[at - 1].view() == "->")) {
+        if (at == piece.first)
+            return ordinary(name, part);
+        const Token &before = tokens_[at - 1];
+        if (before.is('.') || before.view() == "->") {
             part.sum.add(members_[name].sum);
             point(members_[name], part);
-            return;
+        } else if (at == tag_at_) {
+            tag(name, is_pointed(tokens_, piece, at), part);
+        } else {
+            ordinary(name, part);
         }
-        if (known)
+    }
+
+    void ordinary(uint32_t name, Part &part) {
+        if (!ordinary_[name].sum || followed_[name] == part_)
+            return;
+        followed_[name] = part_;
+        part.sum.add(ordinary_[name].sum);
+        point(ordinary_[name], part);
+    }
+
+    void tag(uint32_t name, bool pointed, Part &part) {
+        if (tags_[name])
             part.sum.add(uint64_t(1));
-        if (is_pointed(tokens_, piece, at)) {
+        if (pointed)
             point(name, part);
-        } else if (known && followed_[name] != part_) {
-            followed_[name] = part_;
-            part.sum.add(ordinary_[name].sum);
+        else if (tags_[name] && tags_followed_[name] != part_) {
+            tags_followed_[name] = part_;
             part.sum.add(tags_[name]);
-            point(ordinary_[name], part);
         }
     }
 
@@ -191,7 +206,7 @@ private:
                 part.sum.add(complete_[tag]);
     }
 
-    // A tag is an error where another word stood before it.
+    // Finds the tag after a "struct", which is an error where another word stood before it.
     void note_tag(const Piece &piece, uint32_t at, Sum &sum) {
         if (role_of(tokens_[at]) != Role::Tagged)
             return;
@@ -200,6 +215,7 @@ private:
             tag = after_attribute(tokens_, tag, piece.end);
         if (tag >= piece.end || !is_name(tokens_[tag]))
             return;
+        tag_at_ = tag;
         uint32_t &first = tag_words_[tokens_[tag].name];
         if (!first)
             first = tokens_[at].name + 1;
@@ -219,14 +235,15 @@ private:
     void learn_members(const Piece &piece) {
         std::vector<Level> levels;
         Sum attributes;
-        uint32_t first = piece.first;
+        int round = 0;
         for (uint32_t at = piece.first; at < piece.body && at < piece.end; at++) {
             const Token &token = tokens_[at];
+            round += token.is('(') - token.is(')');
             if (token.is('{')) {
                 if (levels.empty())
                     attributes = attributes_of(piece);
                 Sum path = levels.empty() ? attributes : levels.back().path;
-                for (uint32_t before = levels.empty() ? first : levels.back().first; before < at; before++)
+                for (uint32_t before = levels.empty() ? piece.first : levels.back().first; before < at; before++)
                     path.add(quick_hash(tokens_[before].view()));
                 levels.push_back({at + 1, path, {}});
             } else if (levels.empty()) {
@@ -237,7 +254,7 @@ private:
                 learn(piece, levels.back(), at);
                 levels.back().first = at + 1;
                 levels.back().names.clear();
-            } else if (may_be_member(tokens_, piece, at)) {
+            } else if (may_be_member(tokens_, piece, at) && (!round || may_be_declarator(tokens_, piece, at))) {
                 levels.back().names.push_back(token.name);
             }
         }
@@ -356,8 +373,8 @@ private:
     std::vector<Sum> tags_;       // of what declared a tag so far
     std::vector<uint32_t> seen_;  // the last piece that mentioned a name
     std::vector<uint32_t> uses_;
-    uint32_t part_ = 0;
-    std::vector<uint32_t> followed_, behind_seen_;  // the last part whose sum has what declared a name; whose `behind` has a tag
+    uint32_t part_ = 0, tag_at_ = UINT32_MAX;
+    std::vector<uint32_t> followed_, tags_followed_, behind_seen_;  // the last part whose sum has a name; a tag; whose `behind` has one
     std::vector<uint32_t> tag_words_;               // the word that stood before a tag first, and 1; 0 where none did
     std::vector<uint8_t> complete_;                 // whether a tag was defined
     std::vector<Sum> sums_;

@@ -15,7 +15,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 10";
+constexpr const char *VERSION = "kperflab-front 11";
 const std::string UNKNOWN = "unknown";
 
 }

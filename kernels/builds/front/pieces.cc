@@ -595,6 +595,12 @@ bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_
     return next.is(';') || next.is(',') || next.is('[') || next.is(':') || next.is(')') || role_of(next) == Role::Attribute;
 }
 
+bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
+    while (--at > piece.first && (tokens[at].is('*') || role_of(tokens[at]) == Role::Qualifier))
+        ;
+    return tokens[at].is('(') || tokens[at].is(')');
+}
+
 uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end) {
     int depth = 0;
     for (at++; at < end; at++) {

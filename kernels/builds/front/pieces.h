@@ -63,6 +63,9 @@ bool is_pointed(const std::vector<Token> &tokens, const Piece &piece, uint32_t a
 // Whether a structure may have a member of this name, by what comes after it.
 bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
 
+// Of a name within parentheses: whether they may be those of "(*NAME)", and not of parameters.
+bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
 // One after the attribute that begins at a token, or `end`.
 uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end);
 

@@ -99,6 +99,25 @@ def test_what_a_pointer_leads_to_is_missed_where_something_unused_looks_for_it(
     assert theirs.returncode
 
 
+def test_a_field_more_is_checked_once_whatever_else_a_source_includes(bench: Bench) -> None:
+    """A function that names other members does not depend on it, whatever was known where its structures were defined."""
+    users = (
+        "struct hand { struct late *late; struct far *held; int (*ask)(struct far *far, int flags); };\n"
+        "struct flagged { int flags; };\n"
+        "static inline long behind(struct hand *hand) { return hand->held->first; }\n"
+        "static inline int beside(struct flagged *a) { int room[2]; room[0] = a->flags; return room[0]; }\n"
+    )
+    flag, source = "-fno-strict-aliasing", "void entry(struct near *a) { a->width = 1; }\n"
+    bench.write(h_h=FAR + users, late_h="struct late { int later; };\n", a_c=f'#include "h.h"\n{source}')
+    bench.write(b_c=f'#include "late.h"\n#include "h.h"\n{source}')
+    for _ in range(2):
+        bench.events()
+        assert bench.compile("front", flag) and bench.compile("front", flag, source="b.c")
+        bench.write(h_h=FAR.replace(*MORE) + users)
+    events = bench.events()
+    assert (events.count("hit"), events.count("checked")) == (2, 1)
+
+
 @pytest.mark.parametrize(
     "text",
     ['extern double exp(double) asm("other");\n', "extern double exp(double) __attribute__((weak));\n"],
