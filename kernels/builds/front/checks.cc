@@ -39,10 +39,17 @@ struct Sum {
 // Names that the kernel's macros make with a number of their own: which one is no matter.
 constexpr std::string_view NUMBERED[] = {"__compiletime_assert_", "__UNIQUE_ID_"};
 
+// A structure that a type leads to: by a pointer, or as a whole that was not yet known there.
+struct Behind {
+    uint32_t tag;
+    bool whole;
+    bool operator==(const Behind &other) const { return tag == other.tag && whole == other.whole; }
+};
+
 // What is known of a name as something ordinary, or as a member of any structure.
 struct Known {
-    Sum sum;                       // of all that declared it so far
-    std::vector<uint32_t> behind;  // tags of structures that it points to
+    Sum sum;  // of all that declared it so far
+    std::vector<Behind> behind;
 };
 
 // What a complaint about a declaration can come from. The compiler looks into a structure by the name of a member, so what is behind
@@ -52,7 +59,7 @@ class Summer {
 public:
     Summer(const Unit &unit, const Pieces &pieces)
         : unit_(unit), tokens_(unit.tokens), pieces_(pieces), ordinary_(unit.names.count()), members_(unit.names.count()), tags_(unit.names.count()),
-          seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()), followed_(unit.names.count()), tags_followed_(unit.names.count()), behind_seen_(unit.names.count()),
+          seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()), followed_(unit.names.count()), tags_followed_(unit.names.count()), behind_seen_(2 * unit.names.count()),
           tag_words_(unit.names.count()), complete_(unit.names.count()), sums_(pieces.all.size()) {}
 
     Reading run() {
@@ -90,7 +97,7 @@ private:
     // A sum under way, of a piece or of a member, with the structures behind what it named.
     struct Part {
         Sum sum;
-        std::vector<uint32_t> behind;
+        std::vector<Behind> behind;
     };
 
     void add(uint32_t number) {
@@ -177,30 +184,31 @@ private:
     void tag(uint32_t name, bool pointed, Part &part) {
         if (tags_[name])
             part.sum.add(uint64_t(1));
-        if (pointed)
-            point(name, part);
-        else if (tags_[name] && tags_followed_[name] != part_) {
+        if (pointed || !complete_[name])
+            point(Behind{name, !pointed}, part);
+        if (!pointed && tags_[name] && tags_followed_[name] != part_) {
             tags_followed_[name] = part_;
             part.sum.add(tags_[name]);
         }
     }
 
     void point(const Known &known, Part &part) {
-        for (auto tag : known.behind)
-            point(tag, part);
+        for (auto &behind : known.behind)
+            point(behind, part);
     }
 
-    void point(uint32_t tag, Part &part) {
-        if (behind_seen_[tag] == part_)
+    void point(const Behind &behind, Part &part) {
+        uint32_t &seen = behind_seen_[2 * behind.tag + behind.whole];
+        if (seen == part_)
             return;
-        behind_seen_[tag] = part_;
-        part.behind.push_back(tag);
+        seen = part_;
+        part.behind.push_back(behind);
     }
 
     // Adds what is behind pointers: the structures, or in a body only whether they are known, for nothing counts in steps of an unknown one.
     void close(Part &part, bool wide, bool body) const {
-        for (auto tag : part.behind)
-            if (wide)
+        for (auto [tag, whole] : part.behind)
+            if (wide || (body && whole))
                 part.sum.add(tags_[tag]);
             else if (body)
                 part.sum.add(complete_[tag]);
@@ -275,10 +283,10 @@ private:
         }
     }
 
-    static void join(std::vector<uint32_t> &list, const std::vector<uint32_t> &more) {
-        for (auto tag : more)
-            if (std::find(list.begin(), list.end(), tag) == list.end())
-                list.push_back(tag);
+    static void join(std::vector<Behind> &list, const std::vector<Behind> &more) {
+        for (auto &behind : more)
+            if (std::find(list.begin(), list.end(), behind) == list.end())
+                list.push_back(behind);
     }
 
     Sum attributes_of(const Piece &piece) const {

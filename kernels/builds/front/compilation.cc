@@ -15,7 +15,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 11";
+constexpr const char *VERSION = "kperflab-front 12";
 const std::string UNKNOWN = "unknown";
 
 }

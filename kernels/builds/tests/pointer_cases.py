@@ -148,6 +148,18 @@ BEHIND = {
         "int second;",
         "const int second;",
     ),
+    "a type named before it is known": (
+        "typedef struct later later_t;\nstruct later { struct far inner; };\n"
+        "static inline void behind(later_t *a, later_t *b) { *a = *b; }\n",
+        "int second;",
+        "const int second;",
+    ),
+    "a variable of a type named before it is known": (
+        "typedef struct later later_t;\nstruct later { struct far inner; };\n"
+        "static inline void behind(void) { later_t a = {{1, 2}}; (void)a; }\n",
+        "{ long first; int second; }",
+        "{ long first; }",
+    ),
     "its size within a body": (
         "static inline int behind(struct near *a) { return sizeof(char[sizeof(*a->far) == 16 ? 1 : -1]); }\n",
         "int second;",
