@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find the queues with work that is ready, and whether a worker is free for it."""
 
-import random
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -67,19 +66,17 @@ def waiting_queues(waiting: Iterable[WaitingBoots] | None = None) -> Mapping[str
 def queues_to_wake() -> list[str]:
     """Return the queues a worker of which can take something that waits; of a group's no more than its boots that wait.
 
-    A queue of builds is there once for each builder that is free, as far as builds wait: all of them begin at once. Which targets of a group is chosen again each time, since the worker of one may be gone. Sent each second: what it reads depends
-    on the open experiments and on the targets that are free, not on how much waits.
+    A queue of builds is there once for each builder that is free, as far as builds wait: all of them begin at once. Which targets of
+    a group is chosen again each time, since the worker of one may be gone. Sent each second: of targets it reads those that open
+    experiments ask for, and of a group no more than may take a boot; health checks that are due are looked for among all.
     """
     idle = _idle_queues()
-    boots = Run.objects.filter(target=OuterRef("pk"), state=RunState.RUNNING)
-    rows = usable_targets().filter(~Exists(boots)).order_by("name").values_list("pk", "name", "group")
-    free = {pk: (target_queue(name), group) for pk, name, group in rows if target_queue(name) not in idle}
     queued = (
         Build.objects.filter(state=BuildState.QUEUED).order_by().values_list("queue", flat=True).distinct()
     )
     builds = [queue for queue in queued if queue not in idle for _ in range(_builders_to_wake(queue))]
-    targets = [queue for queue in map(target_queue, due_checks()) if queue not in idle]
-    return [*builds, *dict.fromkeys([*targets, *(free[pk][0] for pk in _to_wake(free))])]
+    checks = [queue for queue in map(target_queue, due_checks()) if queue not in idle]
+    return [*builds, *dict.fromkeys([*checks, *map(target_queue, _targets_to_wake(idle))])]
 
 
 def _builders_to_wake(queue: str) -> int:
@@ -97,33 +94,41 @@ def _builders_to_wake(queue: str) -> int:
     return len(wanted[: max(1, free)])
 
 
-def _to_wake(free: Mapping[int, tuple[str, str]]) -> set[int]:
-    """Return which free targets have a boot ready, or may take one of their group; free: queue and group by target."""
-    if not free:
-        return set()
-    # Its own block goes on, whatever the others of its group do.
-    targets = set(
-        _ready_runs().filter(target__in=free).order_by().values_list("target", flat=True).distinct()
-    )
-    rest = defaultdict[str, list[int]](list)
-    for pk, (_, group) in free.items():
-        if group and pk not in targets:
-            rest[group].append(pk)
-    most = max(map(len, rest.values()), default=1)
-    some = RawSQL(_FIRST_UNASSIGNED, [most])  # noqa: S611  our text
+def _targets_to_wake(idle: Set[str]) -> list[str]:
+    """Return the names of free targets that have a boot ready, or may take one of their group. idle: queues to leave alone."""
     building = Build.objects.filter(variants__experiment=OuterRef("pk"), state__in=OPEN_BUILD)
-    asked = Experiment.objects.filter(
-        ~Exists(building), Q(group="", target__in=free) | Q(group__in=rest), state__in=OPEN_EXPERIMENT
-    )
+    asking = Experiment.objects.filter(~Exists(building), state__in=OPEN_EXPERIMENT).order_by()
+    asked = set(asking.values_list("target", "group").distinct())
+    if not asked:
+        return []
+    groups = {group for _, group in asked if group}
+    alone = Q(pk__in={target for target, group in asked if not group})
+    free = _free_targets(idle).filter(alone | Q(group__in=groups))
+    # Its own block goes on, whatever the others of its group do.
+    begun = set(_ready_runs().filter(target__in=free).order_by().values_list("target", flat=True).distinct())
+    rest = free.exclude(pk__in=begun)
+    sizes = dict(rest.filter(group__in=groups).values_list("group").annotate(number=Count("pk")))
+    wanted = Q(group="", target__in=rest.filter(alone)) | Q(group__in=sizes.keys())
+    some = RawSQL(_FIRST_UNASSIGNED, [max(sizes.values(), default=1)])  # noqa: S611  our text
     waiting: Counter[str] = Counter()
-    for target, group, number in asked.order_by().annotate(some=some).values_list("target", "group", "some"):
+    counted = asking.filter(wanted).annotate(some=some).values_list("target", "group", "some")
+    for target, group, number in counted:
         if group:
             waiting[group] += number
         elif number:
-            targets.add(target)
+            begun.add(target)
+    names = list(free.filter(pk__in=begun).values_list("name", flat=True)) if begun else []
     for group, number in waiting.items():
-        targets.update(random.sample(rest[group], min(len(rest[group]), number)))
-    return targets
+        if number:
+            names += rest.filter(group=group).order_by("?").values_list("name", flat=True)[:number]
+    return names
+
+
+def _free_targets(idle: Set[str]) -> QuerySet[Target]:
+    """Return the targets that may boot, boot nothing now, and whose queue is not among `idle`."""
+    boots = Run.objects.filter(target=OuterRef("pk"), state=RunState.RUNNING)
+    names = [queue.removeprefix(TARGET) for queue in idle if queue.startswith(TARGET)]
+    return usable_targets().filter(~Exists(boots)).exclude(name__in=names).order_by()
 
 
 def _build_queues() -> list[WaitingQueue]:

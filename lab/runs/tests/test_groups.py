@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from lab.comparisons.compare import compare_experiment
@@ -33,6 +34,7 @@ from lab.tests.factories import (
     make_variant,
     samples,
 )
+from lab.tests.plans import explained
 
 pytestmark = pytest.mark.django_db
 
@@ -245,6 +247,34 @@ def test_no_more_of_a_group_are_woken_than_boots_wait(rack: list[Target]) -> Non
     # A block that has begun is its target's alone.
     Run.objects.filter(pk=first.pk).update(target=rack[1])
     assert queues_to_wake() == ["target.two"]
+
+
+def targets_read() -> tuple[int, list[str]]:
+    """Wake once; return the rows of targets that the server returned or looked at, checks aside, and the queues."""
+    with explained() as read:
+        queues = queues_to_wake()
+    checks = [statement for statement in read.statements if "lab_healthcheck" in statement.sql]
+    assert len(checks) == 1
+    scans = [scan for each in read.statements if each not in checks for scan in each.scans]
+    return sum(scan.rows for scan in scans if scan.table == "lab_target"), queues
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite does not tell what it read")
+def test_waking_reads_the_targets_that_are_asked_for(rack: list[Target]) -> None:
+    Target.objects.bulk_create(Target(name=f"more{number}", group=f"g{number % 90}") for number in range(900))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE lab_target")
+    assert targets_read() == (0, [])
+    single = make_grid(blocks=1)
+    finish_builds(single)
+    Experiment.objects.filter(pk=single.pk).update(target=Target.objects.get(name="more7"))
+    read, queues = targets_read()
+    assert queues == ["target.more7"]
+    assert read < 20
+    on_rack(1, rack)
+    read, queues = targets_read()
+    assert len(queues) == 3
+    assert read < 60
 
 
 def test_every_free_builder_is_woken_at_once_as_far_as_builds_wait() -> None:
