@@ -114,7 +114,7 @@ private:
                 head = part;
                 wide_head = wide;
             }
-            wide |= looks.at(at);
+            wide = wide || looks.at(at);
             const Token &token = tokens_[at];
             if (token.kind() == Kind::Word)
                 count_use(number, token.name);

@@ -20,25 +20,37 @@ bool is_operator_after(const Token &token) {
 
 bool Looks::at(uint32_t at) {
     const Token &token = tokens_[at];
-    const Role role = role_of(token);
-    const bool statement = role == Role::Other && std::find(std::begin(STATEMENTS), std::end(STATEMENTS), token.view()) != std::end(STATEMENTS);
-    if (second_declarator(at) || role == Role::Typeof || role == Role::Asm || (role == Role::Other && !statement))
+    if (token.kind() == Kind::Word) {
+        const Role role = role_of(token);
+        if (role == Role::Name)
+            note_pointer(at);
+        if (role == Role::Typeof || role == Role::Asm)
+            return true;
+        if (role != Role::Other)
+            return false;
+        if (token.view() == "for")
+            loop_ = round_ + 1;
+        return at < piece_.body || std::find(std::begin(STATEMENTS), std::end(STATEMENTS), token.view()) == std::end(STATEMENTS);
+    }
+    if (token.kind() != Kind::Mark)
+        return false;
+    if (second_declarator(token))
         return true;
     if (at < piece_.body)
-        return statement || token.is('.') || token.is('=') || token.view() == "->";
+        return token.is('.') || token.is('=') || token.view() == "->";
     return token.is('[') || (token.is('*') && is_operator_after(tokens_[at - 1]));
 }
 
+void Looks::note_pointer(uint32_t at) {
+    if (pointed_ < 0 && (!round_ || round_ == loop_) && is_pointed(tokens_, piece_, at))
+        pointed_ = round_;
+}
+
 // Whether this ',' may begin a declarator that is no pointer, after one that is.
-bool Looks::second_declarator(uint32_t at) {
-    const Token &token = tokens_[at];
+bool Looks::second_declarator(const Token &token) {
     round_ += token.is('(') - token.is(')');
-    if (token.view() == "for")
-        loop_ = round_ + 1;
     if (token.is(';') || round_ < pointed_)
         pointed_ = -1;
-    else if (pointed_ < 0 && (!round_ || round_ == loop_) && is_pointed(tokens_, piece_, at))
-        pointed_ = round_;
     return token.is(',') && round_ == pointed_;
 }
 

@@ -14,7 +14,8 @@ public:
     bool at(uint32_t at);
 
 private:
-    bool second_declarator(uint32_t at);
+    void note_pointer(uint32_t at);
+    bool second_declarator(const Token &token);
 
     const std::vector<Token> &tokens_;
     const Piece &piece_;
