@@ -39,19 +39,6 @@ struct Sum {
 // Names that the kernel's macros make with a number of their own: which one is no matter.
 constexpr std::string_view NUMBERED[] = {"__compiletime_assert_", "__UNIQUE_ID_"};
 
-// A structure that a type leads to: by a pointer, or as a whole that was not yet known there.
-struct Behind {
-    uint32_t tag;
-    bool whole;
-    bool operator==(const Behind &other) const { return tag == other.tag && whole == other.whole; }
-};
-
-// What is known of a name as something ordinary, or as a member of any structure.
-struct Known {
-    Sum sum;  // of all that declared it so far
-    std::vector<Behind> behind;
-};
-
 // What a complaint about a declaration can come from. The compiler looks into a structure by the name of a member, so what is behind
 // a pointer is there as the members named. Some expressions look at the whole: a size, what '*' and '[' give, a type's copy. The types
 // of all expressions come from what is named, so for these the structures that the names point to are there as they are.
@@ -59,6 +46,7 @@ class Summer {
 public:
     Summer(const Unit &unit, const Pieces &pieces)
         : unit_(unit), tokens_(unit.tokens), pieces_(pieces), ordinary_(unit.names.count()), members_(unit.names.count()), tags_(unit.names.count()),
+          behind_ordinary_(unit.names.count()), behind_members_(unit.names.count()),
           seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()), followed_(unit.names.count()), tags_followed_(unit.names.count()), behind_seen_(2 * unit.names.count()),
           tag_words_(unit.names.count()), complete_(unit.names.count()), sums_(pieces.all.size()) {}
 
@@ -85,7 +73,7 @@ public:
                 runs.push_back({number, end, std::string(reinterpret_cast<const char *>(&path), PATH).append(bytes(sum))});
             number = end;
         }
-        return {std::move(runs), std::move(sums), std::move(uses_)};
+        return {std::move(runs), std::move(sums), std::move(uses_), std::move(behind_ordinary_), std::move(behind_members_)};
     }
 
 private:
@@ -137,7 +125,7 @@ private:
     }
 
     void count_use(uint32_t number, uint32_t name) {
-        if (seen_[name] == number || !(ordinary_[name].sum || tags_[name]))
+        if (seen_[name] == number || !(ordinary_[name] || tags_[name]))
             return;
         seen_[name] = number;
         uses_[name]++;
@@ -157,15 +145,15 @@ private:
 
     void word(const Piece &piece, uint32_t at, Part &part) {
         const uint32_t name = tokens_[at].name;
-        const bool known = ordinary_[name].sum || tags_[name];
+        const bool known = ordinary_[name] || tags_[name];
         part.sum.add(known ? unit_.names.hash(name) : own(name));
         note_tag(piece, at, part.sum);
         if (at == piece.first)
             return ordinary(name, part);
         const Token &before = tokens_[at - 1];
         if (before.is('.') || before.view() == "->") {
-            part.sum.add(members_[name].sum);
-            point(members_[name], part);
+            part.sum.add(members_[name]);
+            point(behind_members_[name], part);
         } else if (at == tag_at_) {
             tag(name, is_pointed(tokens_, piece, at), part);
         } else {
@@ -174,11 +162,11 @@ private:
     }
 
     void ordinary(uint32_t name, Part &part) {
-        if (!ordinary_[name].sum || followed_[name] == part_)
+        if (!ordinary_[name] || followed_[name] == part_)
             return;
         followed_[name] = part_;
-        part.sum.add(ordinary_[name].sum);
-        point(ordinary_[name], part);
+        part.sum.add(ordinary_[name]);
+        point(behind_ordinary_[name], part);
     }
 
     void tag(uint32_t name, bool pointed, Part &part) {
@@ -192,8 +180,8 @@ private:
         }
     }
 
-    void point(const Known &known, Part &part) {
-        for (auto &behind : known.behind)
+    void point(const std::vector<Behind> &list, Part &part) {
+        for (auto &behind : list)
             point(behind, part);
     }
 
@@ -278,8 +266,8 @@ private:
             if (tokens_[at].kind() != Kind::Pragma)
                 token_in(piece, at, part);
         for (auto name : level.names) {
-            members_[name].sum.join(part.sum);
-            join(members_[name].behind, part.behind);
+            members_[name].join(part.sum);
+            join(behind_members_[name], part.behind);
         }
     }
 
@@ -348,9 +336,9 @@ private:
             if (how == Declares::Local || how == Declares::LocalTag)
                 continue;
             if (how == Declares::Ordinary || how == Declares::Nested) {
-                ordinary_[name].sum.add(part.sum);
-                ordinary_[name].sum.filled = true;
-                join(ordinary_[name].behind, part.behind);
+                ordinary_[name].add(part.sum);
+                ordinary_[name].filled = true;
+                join(behind_ordinary_[name], part.behind);
             } else if (how == Declares::Tag) {
                 tags_[name] = part.sum;
                 tags_[name].filled = true;
@@ -377,8 +365,8 @@ private:
     const Unit &unit_;
     const std::vector<Token> &tokens_;
     const Pieces &pieces_;
-    std::vector<Known> ordinary_, members_;
-    std::vector<Sum> tags_;       // of what declared a tag so far
+    std::vector<Sum> ordinary_, members_, tags_;  // by name, of all that declared it so far
+    std::vector<std::vector<Behind>> behind_ordinary_, behind_members_;
     std::vector<uint32_t> seen_;  // the last piece that mentioned a name
     std::vector<uint32_t> uses_;
     uint32_t part_ = 0, tag_at_ = UINT32_MAX;

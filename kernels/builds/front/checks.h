@@ -19,11 +19,20 @@ struct Run {
 
 inline constexpr size_t PATH = 8, SUM = 16;
 
+// A structure that a type leads to: by a pointer, or as a whole that was not yet known there.
+struct Behind {
+    uint32_t tag;
+    bool whole;
+    bool operator==(const Behind &other) const { return tag == other.tag && whole == other.whole; }
+};
+
 struct Reading {
     std::vector<Run> runs;
     std::string sums;  // of the pieces, SUM bytes each
     std::string sum(uint32_t piece) const { return sums.substr(piece * SUM, SUM); }
     std::vector<uint32_t> uses;  // by name, how many pieces mention it that do not declare it, after one that does
+    // By name, what the types of all that it declares lead to: as something ordinary, and as a member of any structure.
+    std::vector<std::vector<Behind>> ordinary, members;
 };
 
 Reading read_runs(const Unit &unit, const Pieces &pieces);

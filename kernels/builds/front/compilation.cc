@@ -15,7 +15,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 12";
+constexpr const char *VERSION = "kperflab-front 13";
 const std::string UNKNOWN = "unknown";
 
 }

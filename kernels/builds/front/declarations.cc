@@ -22,8 +22,8 @@ std::string Declarations::find_kept() {
     kept.assign(pieces.all.size(), false);
     for (size_t number = 0; number < kept.size(); number++)
         kept[number] = pieces.all[number].always;
-    reach_as_used(unit, pieces, kept, hollow);
     reading = read_runs(unit, pieces);
+    reach_as_used(unit, pieces, reading, kept, hollow);
     is_split_ = true;
     return "";
 }
@@ -101,7 +101,7 @@ std::vector<bool> Declarations::to_compile(const std::vector<uint32_t> &numbers,
         marked[number] = marked[number] || pieces.all[number].locals;
     hollow_there.assign(marked.size(), false);
     if (numbers.empty() && has_hollow())
-        reach_as_used(unit, pieces, marked, hollow_there);
+        reach_as_used(unit, pieces, reading, marked, hollow_there);
     else
         mark(numbers, marked);
     return marked;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "reach.h"
 
+#include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace front {
 
@@ -14,9 +16,9 @@ constexpr std::string_view COPYING[] = {"memcpy", "memmove", "mempcpy", "memset"
 
 class Reacher {
 public:
-    Reacher(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked, std::vector<bool> &hollow)
-        : unit_(unit), tokens_(unit.tokens), pieces_(pieces), marked_(marked), hollow_(hollow), followed_(unit.names.count()),
-          named_(unit.names.count()), copies_(unit.names.count()) {
+    Reacher(const Unit &unit, const Pieces &pieces, const Reading &reading, std::vector<bool> &marked, std::vector<bool> &hollow)
+        : unit_(unit), tokens_(unit.tokens), pieces_(pieces), reading_(reading), marked_(marked), hollow_(hollow), followed_(unit.names.count()),
+          copies_(unit.names.count()) {
         for (auto word : COPYING)
             if (auto number = unit.names.find(word); number >= 0)
                 copies_[number] = true;
@@ -30,7 +32,7 @@ public:
         while (!work_.empty()) {
             const uint32_t number = work_.back();
             work_.pop_back();
-            read(pieces_.all[number]);
+            read(number);
         }
     }
 
@@ -38,7 +40,14 @@ private:
     // How a name is mentioned.
     enum Use : uint8_t { ORDINARY = 1, POINTED = 2, WHOLE = 4, ANY = 7 };
 
-    void read(const Piece &piece) {
+    // A piece that names members, and the tags that types of what it names lead to.
+    struct Seeker {
+        std::vector<uint32_t> members, tags;
+    };
+
+    void read(uint32_t number) {
+        const Piece &piece = pieces_.all[number];
+        Seeker seeker;
         const bool plain = is_plain(piece);
         uint32_t tag = UINT32_MAX;
         for (uint32_t at = piece.first; at < piece.end; at++) {
@@ -48,14 +57,53 @@ private:
             if (token.kind() != Kind::Word || at == tag)
                 continue;
             if (role_of(token) == Role::Tagged)
-                tag = read_tag(piece, at, plain);
+                tag = read_tag(piece, at, plain, seeker);
             else if (at > piece.first && is_member_mark(tokens_[at - 1]))
-                name_member(token.name);
+                name_member(token.name, seeker);
             else
-                follow(token.name, ORDINARY);
+                name_ordinary(token.name, seeker);
             if (copies_[token.name] && at + 1 < piece.end && tokens_[at + 1].is('('))
                 read_copied(piece, at + 1);
         }
+        if (!seeker.members.empty())
+            seek(std::move(seeker));
+    }
+
+    void name_ordinary(uint32_t name, Seeker &seeker) {
+        follow(name, ORDINARY);
+        for (auto &behind : reading_.ordinary[name])
+            seeker.tags.push_back(behind.tag);
+    }
+
+    void name_member(uint32_t name, Seeker &seeker) {
+        seeker.members.push_back(name);
+        for (auto &behind : reading_.members[name])
+            seeker.tags.push_back(behind.tag);
+    }
+
+    // Marks the hollow structures in which the piece may look for a member, now or when they are reached.
+    void seek(Seeker seeker) {
+        for (auto *list : {&seeker.members, &seeker.tags}) {
+            std::sort(list->begin(), list->end());
+            list->erase(std::unique(list->begin(), list->end()), list->end());
+        }
+        const uint32_t own = seekers_.size();
+        for (auto tag : seeker.tags) {
+            seeking_[tag].push_back(own);
+            for (uint32_t at = pieces_.from[tag]; at < pieces_.from[tag + 1]; at++)
+                if (const uint32_t number = pieces_.by_name[at]; hollow_[number] && finds(seeker, number))
+                    mark(number);
+        }
+        seekers_.push_back(std::move(seeker));
+    }
+
+    // Whether the structure may have one of the members.
+    bool finds(const Seeker &seeker, uint32_t number) const {
+        const Piece &piece = pieces_.all[number];
+        for (uint32_t at = piece.first; at < piece.end; at++)
+            if (may_be_member(tokens_, piece, at) && std::binary_search(seeker.members.begin(), seeker.members.end(), tokens_[at].name))
+                return true;
+        return false;
     }
 
     static bool is_member_mark(const Token &token) { return token.is('.') || token.view() == "->"; }
@@ -79,7 +127,7 @@ private:
     }
 
     // Follows the tag after this "struct", "union" or "enum"; returns where it stands.
-    uint32_t read_tag(const Piece &piece, uint32_t at, bool plain) {
+    uint32_t read_tag(const Piece &piece, uint32_t at, bool plain, Seeker &seeker) {
         uint32_t tag = at + 1;
         while (tag < piece.end && role_of(tokens_[tag]) == Role::Attribute)
             tag = after_attribute(tokens_, tag, piece.end);
@@ -92,6 +140,7 @@ private:
         const bool pointed = next < piece.end && tokens_[next].is('*');
         const bool hollow = tokens_[at].view() != "enum" && plain && (declared || (pointed && !names_type(piece, next)));
         follow(tokens_[tag].name, hollow ? POINTED : WHOLE);
+        seeker.tags.push_back(tokens_[tag].name);
         // What has this name may be copied by its type.
         if (hollow && pointed)
             point(tokens_[tag].name, piece, next);
@@ -124,7 +173,7 @@ private:
                 return;
             if (role_of(tokens_[at]) == Role::Tagged && is_name(tokens_[at + 1]))
                 follow(tokens_[at + 1].name, WHOLE);
-            if (!is_name(tokens_[at]) || !copied_.emplace(tokens_[at].name, true).second)
+            if (!is_name(tokens_[at]) || !copied_.insert(tokens_[at].name).second)
                 continue;
             if (auto pointer = pointers_.find(tokens_[at].name); pointer != pointers_.end())
                 for (auto tag : pointer->second)
@@ -162,40 +211,32 @@ private:
         if (marked_[number] || hollow_[number])
             return;
         const Piece &piece = pieces_.all[number];
-        for (uint32_t at = piece.first; at < piece.end; at++)
-            if (may_be_member(tokens_, piece, at) && named_[tokens_[at].name])
-                return mark(number);
+        for (uint32_t at = piece.names_at; at < piece.names_end; at++)
+            if (auto seeking = seeking_.find(pieces_.names[at]); seeking != seeking_.end())
+                for (auto seeker : seeking->second)
+                    if (finds(seekers_[seeker], number))
+                        return mark(number);
         hollow_[number] = true;
-        for (uint32_t at = piece.first; at < piece.end; at++)
-            if (may_be_member(tokens_, piece, at))
-                holders_[tokens_[at].name].push_back(number);
-    }
-
-    void name_member(uint32_t name) {
-        if (named_[name])
-            return;
-        named_[name] = true;
-        if (auto holders = holders_.find(name); holders != holders_.end())
-            for (auto number : holders->second)
-                mark(number);
     }
 
     const Unit &unit_;
     const std::vector<Token> &tokens_;
     const Pieces &pieces_;
+    const Reading &reading_;
     std::vector<bool> &marked_, &hollow_;
     std::vector<uint8_t> followed_;
-    std::vector<bool> named_, copies_;  // as members; of COPYING
+    std::vector<bool> copies_;  // of COPYING
     std::vector<uint32_t> work_;
-    std::unordered_map<uint32_t, std::vector<uint32_t>> holders_;   // of a word, hollow pieces that have it
+    std::vector<Seeker> seekers_;
+    std::unordered_map<uint32_t, std::vector<uint32_t>> seeking_;   // of a tag, numbers of seekers
     std::unordered_map<uint32_t, std::vector<uint32_t>> pointers_;  // of a name, tags of what it points to
-    std::unordered_map<uint32_t, bool> copied_;
+    std::unordered_set<uint32_t> copied_;
 };
 
 }
 
-void reach_as_used(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked, std::vector<bool> &hollow) {
-    Reacher(unit, pieces, marked, hollow).run();
+void reach_as_used(const Unit &unit, const Pieces &pieces, const Reading &reading, std::vector<bool> &marked, std::vector<bool> &hollow) {
+    Reacher(unit, pieces, reading, marked, hollow).run();
 }
 
 void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked) {

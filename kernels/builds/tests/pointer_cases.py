@@ -42,6 +42,37 @@ POINTING = [
     ),
     Pointing("has a member", "long entry(struct near *a) { return a->far->first; }", hit=False),
     Pointing(
+        "has a member of a call's result",
+        "long entry(struct near *a) { return get_far(a)->first; }",
+        hit=False,
+    ),
+    Pointing("has a member by a type's name", "long entry(far_t a) { return a->first; }", hit=False),
+    Pointing(
+        "has a member by a member's type's name",
+        "struct own { far_t to; }; long entry(struct own *a) { return a->to->first; }",
+        hit=False,
+    ),
+    Pointing(
+        "has a member of what a member's function gives",
+        "struct own { far_t (*give)(int first); }; long entry(struct own *a) { return a->give(1)->first; }",
+        hit=False,
+    ),
+    Pointing(
+        "has a member of what is in a list",
+        "typedef struct own { struct far *list[2]; } own_t; long entry(own_t *a) { return a->list[1]->first; }",
+        hit=False,
+    ),
+    Pointing(
+        "has a member of a conversion",
+        "long entry(void *a) { return ((struct far *)a)->first; }",
+        hit=False,
+    ),
+    Pointing(
+        "has a member through another's type",
+        "struct own { struct far *to; }; long entry(struct own *a) { __typeof__(a->to) b = a->to; return b->first; }",
+        hit=False,
+    ),
+    Pointing(
         "names a member of another",
         "struct own { long first; }; long entry(struct own *a) { return a->first; }",
         hit=True,
@@ -49,7 +80,7 @@ POINTING = [
     Pointing(
         "names a member that both have",
         "struct own { long first; struct far *far; }; long entry(struct own *a) { return a->first; }",
-        hit=False,
+        hit=True,
     ),
     Pointing("asks for its size", "int entry(void) { return sizeof(struct far); }", hit=False),
     Pointing(
