@@ -103,8 +103,9 @@ def _targets_to_wake(idle: Set[str]) -> list[str]:
         return []
     groups = {group for _, group in asked if group}
     alone = Q(pk__in={target for target, group in asked if not group})
-    free = _free_targets(idle).filter(alone | Q(group__in=groups))
-    # Its own block goes on, whatever the others of its group do.
+    # Its own block goes on, whatever the others of its group do, and where an operator moved it.
+    own = _ready_runs().filter(target__isnull=False).values("target")
+    free = _free_targets(idle).filter(alone | Q(group__in=groups) | Q(pk__in=own))
     begun = set(_ready_runs().filter(target__in=free).order_by().values_list("target", flat=True).distinct())
     rest = free.exclude(pk__in=begun)
     sizes = dict(rest.filter(group__in=groups).values_list("group").annotate(number=Count("pk")))

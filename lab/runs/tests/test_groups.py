@@ -249,6 +249,13 @@ def test_no_more_of_a_group_are_woken_than_boots_wait(rack: list[Target]) -> Non
     assert queues_to_wake() == ["target.two"]
 
 
+def test_a_target_that_began_a_block_goes_on_with_it_in_another_group(rack: list[Target]) -> None:
+    experiment = on_rack(1, rack)
+    experiment.runs.update(target=rack[1])
+    Target.objects.filter(pk=rack[1].pk).update(group="elsewhere")
+    assert queues_to_wake() == ["target.two"]
+
+
 def targets_read() -> tuple[int, list[str]]:
     """Wake once; return the rows of targets that the server returned or looked at, checks aside, and the queues."""
     with explained() as read:
