@@ -2,7 +2,6 @@
 #include "checks.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include "looks.h"
@@ -46,9 +45,9 @@ class Summer {
 public:
     Summer(const Unit &unit, const Pieces &pieces)
         : unit_(unit), tokens_(unit.tokens), pieces_(pieces), ordinary_(unit.names.count()), members_(unit.names.count()), tags_(unit.names.count()),
-          behind_ordinary_(unit.names.count()), behind_members_(unit.names.count()),
-          seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()), followed_(unit.names.count()), tags_followed_(unit.names.count()), behind_seen_(2 * unit.names.count()),
-          tag_words_(unit.names.count()), complete_(unit.names.count()), sums_(pieces.all.size()) {}
+          behind_ordinary_(unit.names.count()), behind_members_(unit.names.count()), seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()),
+          followed_(unit.names.count()), tags_followed_(unit.names.count()), behind_seen_(2 * unit.names.count()), tag_words_(unit.names.count()),
+          complete_(unit.names.count()), sums_(pieces.all.size()) {}
 
     Reading run() {
         for (uint32_t number = 0; number < pieces_.all.size(); number++)
@@ -369,10 +368,10 @@ private:
     std::vector<std::vector<Behind>> behind_ordinary_, behind_members_;
     std::vector<uint32_t> seen_;  // the last piece that mentioned a name
     std::vector<uint32_t> uses_;
-    uint32_t part_ = 0, tag_at_ = UINT32_MAX;
+    uint32_t part_ = 0, tag_at_ = UINT32_MAX;  // the number of the part under way; where the tag after the last "struct" stands
     std::vector<uint32_t> followed_, tags_followed_, behind_seen_;  // the last part whose sum has a name; a tag; whose `behind` has one
-    std::vector<uint32_t> tag_words_;               // the word that stood before a tag first, and 1; 0 where none did
-    std::vector<uint8_t> complete_;                 // whether a tag was defined
+    std::vector<uint32_t> tag_words_;  // the word that stood before a tag first, and 1; 0 where none did
+    std::vector<uint8_t> complete_;    // whether a tag was defined
     std::vector<Sum> sums_;
     std::vector<uint32_t> numbered_;
     Sum pragmas_;

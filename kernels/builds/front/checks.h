@@ -10,7 +10,7 @@
 namespace front {
 
 // Consecutive pieces of one header. The sum is over all that the compiler's complaints about them can come from: their
-// tokens, what was declared before of the names that they mention, and the pragmas in force. Bodies of other functions are
+// tokens, what was declared before of the names and members that they mention, and the pragmas in force. Bodies of other functions are
 // not among it, nor are numbers that only tell where in the file something stands.
 struct Run {
     uint32_t first, end;
