@@ -30,7 +30,7 @@ import typer
 
 from bench.command import run, spent
 from bench.front_changes import KINDS, change
-from kernels.builds.front_program import SWEEP, compile_front, compiler_identity, place_front
+from kernels.builds.front_program import SWEEP, compile_front, front_identity, place_front
 
 # Where our builds see the tree, and the folders of headers of which we change a copy.
 TREE = "/build/linux"
@@ -101,7 +101,7 @@ class Trial:
         self.build, self.source, self.place, self.each = build, source, place, each
         self.chance = random.Random(seed)
         self.program = compile_front(place / "program")
-        self.identity = compiler_identity("gcc")
+        self.identity = front_identity("gcc")
         self.changes: list[Changed] = []
         self.cpu = {"answers": 0.0, "gcc": 0.0}
         for folder in HEADERS:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.builds.compiled_files import TRUSTED, CompiledFiles
-from kernels.builds.front_program import SWEEP, compile_front, compiler_identity, place_front
+from kernels.builds.front_program import SWEEP, compile_front, front_identity, place_front
 from kernels.builds.layers import own_directory
 from kernels.sandbox.command import OBJECTS
 
@@ -65,7 +65,7 @@ class Front:
 
         own: the build's own directory; out: its directory for results; origin: that of the base it stands on.
         """
-        program, identity = compile_front(self._programs), compiler_identity(cc)
+        program, identity = compile_front(self._programs), front_identity(cc)
         written = own_directory(out / _WRITTEN)
         shown, lost = {}, 0
         for number, store in enumerate(self.stores.readable(origin)):

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernels.builds import request
 from kernels.errors import HostUnfit
 from kernels.processes.environment import minimal
 
@@ -43,9 +44,12 @@ def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
     return kept
 
 
-def compiler_identity(cc: str) -> str:
-    """Return 64 hex digits over the bytes of a compiler: its driver, what compiles and what assembles. Raises HostUnfit."""
-    digest = hashlib.sha256()
+def front_identity(cc: str) -> str:
+    """Return what each sum of the front begins with: 64 hex digits over its recipe and a compiler's bytes. Raises HostUnfit.
+
+    The bytes are those of its driver, of what compiles and of what assembles.
+    """
+    digest = hashlib.sha256(request.FRONT_RECIPE.encode())
     for name in (cc, _program(cc, "cc1"), _program(cc, "as")):
         path = shutil.which(name, path="/usr/bin")
         if path is None:

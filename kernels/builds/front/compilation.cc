@@ -15,7 +15,6 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 13";
 const std::string UNKNOWN = "unknown";
 
 }
@@ -283,10 +282,10 @@ std::string Compilation::preprocess(const Words &more, std::string &text) const 
     return read_file(temporary_(".i"), text) ? "" : "temporary";
 }
 
-// A hash of what every compilation with these flags has in common.
+// A hash of what every compilation with these flags has in common. The identity has the front's recipe in it (request.py).
 Blake2b Compilation::begun(const char *what) const {
     Blake2b hash(32);
-    hash.add_sized(VERSION).add_sized(what).add_sized(settings_.identity).add_sized(settings_.compiler);
+    hash.add_sized(what).add_sized(settings_.identity).add_sized(settings_.compiler);
     hash.add_number(plan_.compile.size());
     for (auto &flag : plan_.compile)
         hash.add_sized(flag);

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernels.builds.compiled_files import CompiledFiles
-from kernels.builds.front_program import compile_front, compiler_identity, place_front
+from kernels.builds.front_program import compile_front, front_identity, place_front
 from kernels.builds.tests.front_cases import (
     CHANGES,
     CONTEXTS,
@@ -378,6 +378,10 @@ def test_stores_keep_the_newest_within_their_bound(bench: Bench, tmp_path: Path)
     assert [path for path in (tmp_path / "stores").glob("*/*/*") if path.is_file()] == []
 
 
-def test_a_compilers_identity_is_its_bytes() -> None:
-    assert compiler_identity("gcc") == compiler_identity("gcc")
-    assert len(compiler_identity("gcc")) == 64
+def test_a_fronts_identity_is_its_recipe_and_the_compilers_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    today = front_identity("gcc")
+    assert front_identity("gcc") == today
+    assert len(today) == 64
+    assert front_identity("g++") != today
+    monkeypatch.setattr("kernels.builds.request.FRONT_RECIPE", "front of tomorrow")
+    assert front_identity("gcc") != today

@@ -156,6 +156,18 @@ def test_another_base_is_answered_from_the_trusted_store(
     assert same(ours, clean(based, request))
 
 
+def test_a_new_recipe_of_the_front_builds_each_base_once_more(
+    based: Builder, pretend: PretendKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a variant over the base of before would find nothing of it in the store, and be compiled whole."""
+    before = based.layer_of(trusted(pretend.request()))
+    monkeypatch.setattr("kernels.builds.request.FRONT_RECIPE", "front of tomorrow")
+    assert before.is_dir()
+    assert based.layer_of(trusted(pretend.request())) != before
+    based.build(trusted(pretend.request()))
+    assert (based.front_events["miss"], based.front_events["hit"]) == (4, 0)
+
+
 def test_a_kernel_by_the_front_has_the_code_of_one_by_the_compiler_alone(
     own: Builder, builder: Builder, pretend: PretendKernel
 ) -> None:
