@@ -29,6 +29,7 @@ GIVEN: dict[tuple[str, str], Any] = {
         {"name": "metric", "unit": "ns", "better": "lower", "margin": 0.01, "primary": True}
     ],
     ("Sample", "metric"): "metric",
+    ("BasePoint", "metric"): "metric",
     ("Note", "experiment"): 1,
 }
 
