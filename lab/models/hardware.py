@@ -3,6 +3,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 from django.utils import timezone
 
 # A worker that has not reported for this long, in seconds, is gone.
@@ -32,7 +33,24 @@ class Target(models.Model):
     # Since when a health check is asked for; until when one that runs keeps boots away at most.
     check_asked_at = models.DateTimeField(null=True, blank=True)
     checked_until = models.DateTimeField(null=True, blank=True)
+    # Since when it had no health check: the time of the last one, or that of its own row.
+    unchecked_since = models.DateTimeField(default=timezone.now, db_default=Now())
     created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        # Read each second for the checks that are due: not the targets that were checked lately, nor those out of service.
+        indexes = (
+            models.Index(
+                fields=["unchecked_since"],
+                condition=models.Q(enabled=True, quarantined_at=None),
+                name="target_unchecked",
+            ),
+            models.Index(
+                fields=["check_asked_at"],
+                condition=models.Q(check_asked_at__isnull=False),
+                name="target_check_asked",
+            ),
+        )
 
     def __str__(self) -> str:
         return self.name

@@ -68,7 +68,7 @@ def queues_to_wake() -> list[str]:
 
     A queue of builds is there once for each builder that is free, as far as builds wait: all of them begin at once. Which targets of
     a group is chosen again each time, since the worker of one may be gone. Sent each second: of targets it reads those that open
-    experiments ask for, and of a group no more than may take a boot; health checks that are due are looked for among all.
+    experiments ask for, of a group no more than may take a boot, and those whose health check is due.
     """
     idle = _idle_queues()
     queued = (

@@ -4,7 +4,6 @@
 When: asked for by an operator, after a release from quarantine, and on an idle target whose last one is old.
 """
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,8 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from lab.errors import FieldRefused, NotAllowed
@@ -23,6 +21,7 @@ from lab.people.permissions import may
 from lab.storage.artifacts import is_kept
 from lab.targets.changes import get_target
 from lab.targets.quarantine import note_fault, note_success
+from lab.targets.usable import usable_targets
 
 WORKLOAD, PRESET = "showgids", "smoke"
 ITERATIONS, WARMUP = 5, 1
@@ -104,17 +103,14 @@ def due_checks(now: datetime | None = None, name: str | None = None) -> list[str
     name: of this one alone. Of very many that may be due only some are looked at, others the next time.
     """
     at = now or timezone.now()
-    latest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at").values("at")[:1]
     wanted = Q(check_asked_at__isnull=False)
     if settings.CHECK_HOURS:
-        wanted |= Q(last__lt=at - timedelta(hours=settings.CHECK_HOURS))
-    rows = Target.objects.annotate(last=Coalesce(Subquery(latest), "created_at")).filter(
-        wanted, Q(checked_until=None) | Q(checked_until__lt=at), enabled=True, quarantined_at=None
-    )
-    rows = rows.exclude(runs__state=RunState.RUNNING)
-    targets = list((rows if name is None else rows.filter(name=name)).order_by("name"))
-    if len(targets) > LOOKED_AT_ONCE:
-        targets = sorted(random.sample(targets, LOOKED_AT_ONCE), key=lambda row: row.name)
+        wanted |= Q(unchecked_since__lt=at - timedelta(hours=settings.CHECK_HOURS))
+    boots = Run.objects.filter(target=OuterRef("pk"), state=RunState.RUNNING)
+    # Asked each second: two indexes of targets name those that are wanted, so that no others are read.
+    rows = usable_targets().filter(wanted, ~Exists(boots), Q(checked_until=None) | Q(checked_until__lt=at))
+    some = (rows if name is None else rows.filter(name=name)).order_by("?")[:LOOKED_AT_ONCE]
+    targets = sorted(some, key=lambda row: row.name)
     return [row.name for row in targets if has_kernel(row)]
 
 
@@ -140,14 +136,17 @@ def hold_check(target_id: int) -> None:
 
 def record_check(target_id: int, checked: Checked) -> HealthCheck:
     """Keep how a check went, and let the target boot again; one that failed counts as a fault of the lab."""
+    at = timezone.now()
     with transaction.atomic():
-        Target.objects.filter(pk=target_id).update(checked_until=None, check_asked_at=None)
+        over = {"checked_until": None, "check_asked_at": None, "unchecked_since": at}
+        Target.objects.filter(pk=target_id).update(**over)
         if checked.ok:
             note_success(target_id)
         else:
             note_fault(target_id, f"health check: {checked.problem}")
         return HealthCheck.objects.create(
             target_id=target_id,
+            at=at,
             ok=checked.ok,
             problem=checked.problem,
             metric=checked.metric,
