@@ -35,7 +35,8 @@ def return_dead() -> None:
     """Requeue what dead processes had claimed."""
     for claim in return_dead_claims():
         what = "given up" if claim.given_up else "queued again"
-        log.info("%s %s was left by a process that is gone: %s", claim.kind, claim.id, what)
+        by = claim.claimed_by
+        log.info("%s %s was lost by %s, which is gone or stalled: %s", claim.kind, claim.id, by, what)
 
 
 @app.task(base=OneAtATime)

@@ -22,6 +22,7 @@ from lab.runs.expired_claims import return_dead_claims
 from lab.runs.queues import target_queue
 from lab.runs.stalls import PATIENCE_LEASES, current_progress
 from lab.tests.factories import finish_builds, make_grid
+from workers import tasks
 from workers.tests.test_labctl import call
 
 pytestmark = pytest.mark.django_db
@@ -131,6 +132,16 @@ def test_work_that_was_taken_back_is_stalled_while_no_worker_is_left(experiment:
     assert progress.eta_s is None
     Worker.objects.create(name="elsewhere:2:2", host="elsewhere", queues=[queue])
     assert current_progress(experiment.pk).stalled == ""
+
+
+def test_upkeep_says_which_process_lost_its_claim(
+    experiment: Experiment, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    booting(experiment, "elsewhere:1:1", left=timedelta(seconds=-1))
+    number = Run.objects.get(claimed_by="elsewhere:1:1").pk
+    tasks.return_dead()
+    assert f"run {number} was lost by elsewhere:1:1, which is gone or stalled: queued again" in caplog.text
 
 
 @pytest.mark.process
