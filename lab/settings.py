@@ -34,7 +34,7 @@ KPERFLAB_SMTP      smtp://user:password@host:port or smtps://…; without it nob
 KPERFLAB_STORE     where all machines keep artifacts and run files: a directory, or s3://bucket/prefix?endpoint=http://… with
                    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or …_FILE); empty: each machine's HOME alone
 KPERFLAB_FRONT     0 compiles kernels by gcc alone, not through the compiler front, which answers from what it compiled before; on
-                   all machines or none, for artifacts have other keys (docs/design/builds.md)
+                   all machines or none, for artifacts have other keys (docs/design/front.md)
 KPERFLAB_VOUCHED   git addresses, as their trees are registered, each followed by those of its branches and tags whose commits you vouch
                    for: https://example.org/linux.git refs/heads/master refs/tags/v6.*; what the front compiles of such a base answers
                    every later build, as with source archives (default: each base's files answer its own variants alone)

@@ -94,7 +94,7 @@ def local_version(key: str) -> str:
     """Return the end of the release, of the same length in every build, so that equal code can be recognised.
 
     It ends with "q", for the linker lets a string that is the end of another share its bytes: with "a", a kernel's "a" would be within its
-    release or elsewhere, and its address another, by the key alone (docs/design/builds.md).
+    release or elsewhere, and its address another, by the key alone (docs/design/front.md).
     """
     return f"-k{key[:RELEASE_DIGITS]}q"
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // One call of the compiler: answered from the store, or compiled.
-// docs/design/builds.md says why an answer is the object that the compiler would have made.
+// docs/design/front.md says why an answer is the object that the compiler would have made.
 #pragma once
 
 #include "arguments.h"
 #include "beside.h"
-#include "declarations.h"
+#include "compiler.h"
 #include "entry.h"
 #include "known_runs.h"
-#include "own_reading.h"
 #include "processes.h"
 #include "settings.h"
+#include "source_file.h"
 #include "store.h"
 
 namespace front {
@@ -47,38 +47,19 @@ private:
     std::string attempt_alone();
     std::string find_alone(Entry &entry);
     std::string attempt_by_compiler();
-    std::string read_by_compiler();
     std::string find_read(Entry &entry);
     std::string check(const Entry &entry);
     std::string compile();
     std::string compile_to(Entry &entry, Fresh &fresh);
-    int compile_text(const std::vector<bool> &marked, const std::vector<bool> &hollow) const;
-    bool is_enough() const;
     std::vector<bool> keep_mentioned(const std::vector<uint32_t> &asked, std::vector<bool> &hollow);
     void keep(Entry &entry, Fresh &fresh);
     std::string prove();
 
-    std::string read_own();
-    std::string find_kept();
-    std::string mentioned_name() const;
-    std::string read(const Words &more);
-    bool compare();
-    std::string preprocess(const Words &more, std::string &text) const;
-    bool is_silent_source() const;
-    bool silent(int status) const;
-    bool write_text(const std::vector<bool> &marked, const std::vector<bool> &hollow) const;
-
-    bool assembler(Words &options) const;
-    bool read_assembler(Words &options) const;
     std::string lines_of_today(const Entry &entry, std::string &assembly) const;
     std::string assemble(const Words &options, const std::string &assembly);
     std::string answer(const Entry &entry);
     void answered(bool alone);
 
-    Words command(const Words &flags, const Words &more) const;
-    Blake2b begun(const char *what) const;
-    std::string key() const;
-    std::string expansions_key() const;
     std::string arguments_sum() const;
     std::string assembly_sum(const Words &options, const std::string &assembly) const;
     std::string made_of(const std::string &assembly_sum, const std::string &dependencies) const;
@@ -87,17 +68,13 @@ private:
     Store store_;
     Words arguments_;
     Plan plan_;
-    KnownRuns known_;
     Temporary temporary_;
-    OwnReading own_;
+    Compiler compiler_;
+    SourceFile source_;
+    Declarations &file_;  // the source's
+    KnownRuns known_;
     Beside beside_;
-    bool is_read_ = false;      // by our own preprocessor
-    bool is_ours_ = false;      // what file_ is
-    bool is_followed_ = false;  // gcc's reading is the same
-    bool is_compared_ = false;
     bool is_answered_ = false;
-    Declarations file_;
-    Unit ours_;  // our own reading, where file_ is gcc's
     std::string key_;
     std::string assembled_;  // the sum of what was made into the object
 };

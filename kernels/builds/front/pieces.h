@@ -55,6 +55,9 @@ inline Role role_of(const Token &token) {
     return token.kind() == Kind::Word && token.name < std::size(WORDS) ? WORDS[token.name].role : Role::Name;
 }
 
+inline bool opens(const Token &token) { return token.is('(') || token.is('[') || token.is('{'); }
+inline bool closes(const Token &token) { return token.is(')') || token.is(']') || token.is('}'); }
+
 inline bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
 
 // Whether "struct NAME *" or "union NAME *" names a tag here.

@@ -10,14 +10,13 @@
 #include "builtins.h"
 #include "condition.h"
 #include "headers.h"
+#include "preprocessor_flags.h"
 
 namespace front {
 
 namespace {
 
 constexpr size_t DEEPEST = 190;  // files in files; gcc allows 200
-
-bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
 // Directives of the preprocessor that we read, and those that matter to a group that is skipped.
 enum class Directive : uint8_t { Define, Undef, Include, If, Ifdef, Ifndef, Elif, Else, Endif, Pragma, Other };
@@ -38,12 +37,15 @@ Directive directive_of(std::string_view word) {
 class Preprocessor : Directives {
 public:
     Preprocessor(const Plan &plan, Unit &unit)
-        : plan_(plan), unit_(unit), memory_(*unit.memory), macros_(unit.names, memory_), headers_(memory_),
+        : plan_(plan), flags_(read_preprocessor_flags(plan)), unit_(unit), memory_(*unit.memory), macros_(unit.names, memory_), headers_(memory_),
           expansion_(unit.names, memory_, macros_, *this), scanner_(expansion_.scanner), defined_(unit.names.number("defined")) {}
 
     void run(const std::string &builtins) {
         scanner_.guarded_name = macros_.arguments_name();
-        read_flags();
+        if (plan_.lines)
+            unit_.folder = "/";
+        for (auto &[folder, quoted] : flags_.folders)
+            headers_.add(folder, quoted);
         define_builtins(builtins, unit_.names, memory_, macros_, expansion_);
         Header *input = headers_.open(plan_.input);
         if (!input)
@@ -51,9 +53,9 @@ public:
         name_folder();
         note(*input);
         seen.push_back(input->path);
-        for (auto &text : defined)
+        for (auto &text : flags_.macros)
             command_line(text);
-        for (auto &name : included) {
+        for (auto &name : flags_.included) {
             // -include looks where the compiler runs, then as #include "name" does.
             if (include(name, false, "./"))
                 read();
@@ -79,57 +81,6 @@ private:
         uint32_t guard;       // of the #ifndef with which it begins
         uint8_t guarded;      // 0 at the beginning, 1 within, 2 behind, 3 no longer
     };
-
-    void read_flags() {
-        if (plan_.lines)
-            unit_.folder = "/";
-        bool closed = false;
-        for (size_t at = 0; at < plan_.before.size(); at++) {
-            const std::string &flag = plan_.before[at];
-            auto value = [&](size_t size) { return flag.size() > size ? flag.substr(size) : plan_.before[++at]; };
-            if (begins(flag, "-include"))
-                included.push_back(value(8));
-            else if (begins(flag, "-iquote"))
-                headers_.add(value(7), true);
-            else if (begins(flag, "-isystem") || begins(flag, "-idirafter") || begins(flag, "-imacros"))
-                throw Unfit{"own-flags"};
-            else if (begins(flag, "-I"))
-                headers_.add(value(2), false);
-            else if (begins(flag, "-D"))
-                defined.push_back("#define " + definition(value(2)));
-            else if (begins(flag, "-U"))
-                defined.push_back("#undef " + value(2));
-            else if (begins(flag, "-fmacro-prefix-map="))
-                renamed.push_back(flag.substr(19));
-            else if (flag == "-nostdinc")
-                closed = true;
-            else if (!begins(flag, "-Wp,-MMD,") && !begins(flag, "-Wp,-MD,"))
-                throw Unfit{"own-flags"};
-        }
-        if (!closed)
-            throw Unfit{"own-flags"};
-        for (auto &flag : plan_.compile) {
-            for (auto odd : {"-ansi", "-pedantic", "-Wpedantic", "-Wtraditional", "-Wunused-macros", "-Wc90-", "-Wc99-", "-Wc11-", "-Wc++-",
-                             "-Wlong-long", "-Wvariadic-macros", "-Wnormalized", "-Wmissing-include-dirs", "-Wsystem-headers", "-fdollars",
-                             "-fno-dollars", "-finput-charset", "-fexec-charset", "-fwide-exec", "-fmax-include", "-fdebug-cpp",
-                             "-ftrack-macro", "-ffile-prefix-map", "-fopenmp", "-fcpp", "-fpch", "-Wp,", "-Weverything"})
-                if (begins(flag, odd))
-                    throw Unfit{"own-flags"};
-            if (begins(flag, "-std=") && flag != "-std=gnu11" && flag != "-std=gnu99" && flag != "-std=gnu17")
-                throw Unfit{"own-flags"};
-            warns_undefined_ |= flag == "-Wundef" || flag == "-Werror=undef";
-        }
-        for (auto name : {"CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX"})
-            if (std::getenv(name))
-                throw Unfit{"own-flags"};
-    }
-
-    static std::string definition(const std::string &text) {
-        const size_t equal = text.find('=');
-        if (equal == text.npos)
-            return text + " 1";
-        return text.substr(0, equal) + " " + text.substr(equal + 1);
-    }
 
     // As the compiler finds the folder it runs in.
     void name_folder() {
@@ -195,7 +146,7 @@ private:
         if (file < spelt_names_.size() && !spelt_names_[file].empty())
             return spelt_names_[file];
         std::string name(unit_.files[file].name);
-        for (auto at = renamed.rbegin(); at != renamed.rend(); ++at) {
+        for (auto at = flags_.renamed.rbegin(); at != flags_.renamed.rend(); ++at) {
             const size_t equal = at->find('=');
             if (equal == at->npos)
                 throw Unfit{"own-flags"};
@@ -390,7 +341,7 @@ private:
 
     bool asks(Directive what) {
         if (what == Directive::If || what == Directive::Elif) {
-            const bool holds = condition_holds(expansion_, macros_, defined_, warns_undefined_);
+            const bool holds = condition_holds(expansion_, macros_, defined_, flags_.warns_undefined);
             if (!within_)
                 expansion_.reuse();
             return holds;
@@ -399,7 +350,7 @@ private:
         scanner_.next(name);
         if (name.form != Form::Word || name.name == defined_ || name.view() == "__VA_ARGS__" || name.view() == "__VA_OPT__")
             throw Unfit{"own-directive"};
-        if (!macros_.find(name.name) && begins(name.view(), "__has") && !is_asked(name.view()))
+        if (!macros_.find(name.name) && name.view().substr(0, 5) == "__has" && !is_asked(name.view()))
             throw Unfit{"own-has"};
         expect_end();
         Place &place = places_.back();
@@ -518,6 +469,7 @@ private:
     }
 
     const Plan &plan_;
+    const PreprocessorFlags flags_;
     Unit &unit_;
     Memory &memory_;
     Macros macros_;
@@ -525,8 +477,6 @@ private:
     Expansion expansion_;
     Scanner &scanner_;
     uint32_t defined_;
-    bool warns_undefined_ = false;
-    std::vector<std::string> defined, included, renamed;
     std::vector<std::string_view> spelt_names_;
     std::vector<Place> places_;
     std::vector<Group> groups_;
@@ -542,13 +492,13 @@ std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit
     constexpr size_t MANY = 2 << 20;
     unit.memory = std::make_shared<Memory>();
     unit.tokens.reserve(MANY);
-    Preprocessor preprocessor(plan, unit);
     try {
+        Preprocessor preprocessor(plan, unit);
         preprocessor.run(builtins);
+        files = std::move(preprocessor.seen);
     } catch (const Unfit &unfit) {
         return unfit.reason;
     }
-    files = std::move(preprocessor.seen);
     return "";
 }
 

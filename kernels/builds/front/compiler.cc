@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "compiler.h"
+
+#include <sstream>
+
+namespace front {
+
+namespace {
+
+Words both(Words words, const Words &more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+}
+
+Blake2b Compiler::begun(const char *what) const {
+    Blake2b hash(32);
+    hash.add_sized(what).add_sized(settings_.identity).add_sized(settings_.compiler);
+    hash.add_number(plan_.compile.size());
+    for (auto &flag : plan_.compile)
+        hash.add_sized(flag);
+    return hash;
+}
+
+int Compiler::call(const Words &flags, const Words &more) const {
+    return run(both(both({settings_.compiler}, flags), more), temporary_(".out"), temporary_(".err"));
+}
+
+bool Compiler::silent(int status) const {
+    std::string said;
+    return status == 0 && read_file(temporary_(".err"), said) && said.empty();
+}
+
+std::string Compiler::preprocess(const Words &more, std::string &text) const {
+    const Words flags = both(both(plan_.before, plan_.compile), more);
+    if (!silent(call(flags, {"-E", "-o", temporary_(".i"), plan_.input})))
+        return "preprocessor";
+    return read_file(temporary_(".i"), text) ? "" : "temporary";
+}
+
+bool Compiler::write_text(const std::string &text) const {
+    unlink(temporary_(".k").c_str());
+    return write_file(temporary_(".k"), text);
+}
+
+bool Compiler::accepts(const std::string &text) const {
+    return write_text(text) && silent(call(plan_.compile, {"-fsyntax-only", "-fpreprocessed", "-x", "cpp-output", temporary_(".k")}));
+}
+
+int Compiler::compile(const std::string &text) const {
+    if (!write_text(text))
+        return -1;
+    return call(plan_.compile,
+                {"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".k")});
+}
+
+int Compiler::compile_source() const { return call(both(plan_.before, plan_.compile), {"-c", "-o", temporary_(".o"), plan_.input}); }
+
+int Compiler::compile_preprocessed() const {
+    return call(plan_.compile, {"-fpreprocessed", "-c", "-o", temporary_(".o"), "-x", "cpp-output", temporary_(".i")});
+}
+
+bool Compiler::assembler(Words &options) const {
+    const std::string name = hex(begun("assembler").bytes()) + ".k";
+    std::string kept, option;
+    if (store_.get(name, kept)) {
+        std::istringstream lines(kept);
+        while (std::getline(lines, option))
+            options.push_back(option);
+        return true;
+    }
+    if (call(plan_.compile, {"-###", "-c", "-o", plan_.output, "-x", "cpp-output", temporary_(".k")}) || !read_assembler(options))
+        return false;
+    for (auto &word : options)
+        kept += word + '\n';
+    store_.put(name, kept);
+    return true;
+}
+
+bool Compiler::read_assembler(Words &options) const {
+    std::string said, line, word;
+    if (!read_file(temporary_(".err"), said))
+        return false;
+    std::istringstream lines(said);
+    while (std::getline(lines, line)) {
+        if (line.empty() || line[0] != ' ' || line.find('\'') != line.npos || line.find('\\') != line.npos)
+            continue;
+        std::istringstream words(line);
+        words >> word;
+        if (word != "as" && (word.size() < 3 || word.substr(word.size() - 3) != "/as"))
+            continue;
+        while (words >> word) {
+            if (word.find('"') != word.npos)
+                return false;
+            if (word == "-o" || word == "-I")
+                words >> word;
+            else if (word[0] == '-')
+                options.push_back(word);
+        }
+        return true;
+    }
+    return false;
+}
+
+std::string Compiler::assemble(const Words &options, const std::string &assembly) const {
+    unlink(temporary_(".s").c_str());
+    if (!write_file(temporary_(".s"), assembly))
+        return "temporary";
+    const Words words = both(both({"/usr/bin/as"}, options), {"-o", plan_.output, temporary_(".s")});
+    return silent(run(words, temporary_(".out"), temporary_(".err"))) ? "" : "assembler";
+}
+
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "source_file.h"
+
+#include "lines.h"
+
+namespace front {
+
+SourceFile::SourceFile(const Plan &plan, const Store &store, const Temporary &temporary, const Compiler &compiler, const std::string &program)
+    : plan_(plan), store_(store), compiler_(compiler),
+      own_(store, plan, temporary, program, compiler.begun("agreed"), compiler.begun("differs"), compiler.begun("builtins")) {}
+
+std::string SourceFile::read_own() {
+    Unit unit;
+    std::string why = own_.read(unit);
+    is_read_ = is_ours_ = why.empty();
+    file.take(is_read_ ? std::move(unit) : Unit());
+    return why;
+}
+
+std::string SourceFile::read_by_compiler() {
+    std::string tracked = hex(compiler_.begun("tracked").add_sized(plan_.input).bytes()) + ".k", why;
+    bool again = store_.has(tracked);
+    if (!again) {
+        why = read({"-ftrack-macro-expansion=0", "-dU"});
+        again = why.empty() && !lines_hold(file.unit, file.pieces, file.kept);
+        if (again)
+            store_.put(tracked, "tracked");
+    }
+    if (again) {
+        store_.count("tracked");
+        why = read({});
+    }
+    return why;
+}
+
+// Our own reading stays where gcc's is the same.
+std::string SourceFile::read(const Words &more) {
+    std::string text, why = compiler_.preprocess(more, text);
+    if (!why.empty())
+        return why;
+    if (is_read_ && !is_ours_) {
+        file.take(std::move(ours_));
+        is_ours_ = true;
+    }
+    file.unit.text = std::move(text);
+    is_followed_ = is_ours_ && follow_tokens(file.unit);
+    if (is_followed_)
+        return file.is_split() ? "" : find_kept();
+    Unit theirs;
+    theirs.text = std::move(file.unit.text);
+    if (is_ours_)
+        ours_ = std::move(file.unit);
+    is_ours_ = false;
+    file.take(std::move(theirs));
+    read_tokens(file.unit);
+    return file.unit.reason.empty() ? find_kept() : file.unit.reason;
+}
+
+std::string SourceFile::find_kept() {
+    const std::string why = file.find_kept();
+    if (why.empty() && file.has_hollow() && (!plan_.aliases || store_.has(mentioned_name())))
+        file.keep_mentioned();
+    return why;
+}
+
+bool SourceFile::compare() {
+    if (!is_compared_ && is_read_)
+        own_.compare(is_followed_);
+    is_compared_ = true;
+    return own_.trusted();
+}
+
+void SourceFile::keep_mentioned() {
+    store_.put(mentioned_name(), "mentioned");
+    store_.count("mentioned");
+    file.keep_mentioned();
+}
+
+// Of a file of the store that says that a key's pieces are too few.
+std::string SourceFile::mentioned_name() const { return hex(compiler_.begun("mentioned").add_sized(digest()).bytes()) + ".k"; }
+
+std::string SourceFile::key() const { return hex(digest()) + ".o"; }
+
+std::string SourceFile::expansions_key(const std::string &key) const {
+    return hex(compiler_.begun("expansions").add_sized(key).add_sized(file.expanded()).bytes()) + ".o";
+}
+
+std::string SourceFile::digest() const {
+    Blake2b hash = compiler_.begun("object");
+    hash.add_sized(plan_.input).add_sized(file.unit.folder);
+    char folder[4096];
+    hash.add_sized(getcwd(folder, sizeof folder) ? folder : "");
+    file.add_kept(hash);
+    return hash.bytes();
+}
+
+}

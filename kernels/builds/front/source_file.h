@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// One source file as it reads today, by our own preprocessor or by gcc's, and the keys of what it compiles to.
+#pragma once
+
+#include <string>
+
+#include "compiler.h"
+#include "declarations.h"
+#include "own_reading.h"
+
+namespace front {
+
+class SourceFile {
+public:
+    SourceFile(const Plan &plan, const Store &store, const Temporary &temporary, const Compiler &compiler, const std::string &program);
+
+    Declarations file;
+
+    // Each returns why it cannot, or "".
+    // Reads the file with our own preprocessor.
+    std::string read_own();
+    // Has gcc preprocess it, in the cheap way if that is good enough, and finds what its own text reaches.
+    std::string read_by_compiler();
+    // What the file's own text reaches: as it is used, unless that was found to be too little.
+    std::string find_kept();
+
+    // Has gcc list what it defines, unless the store knows.
+    bool ask() { return own_.ask(); }
+    // Whether both readings have agreed on this file, and never differed.
+    bool trusted() const { return own_.trusted(); }
+    // Notes whether both agree, once gcc's is there too; returns trusted().
+    bool compare();
+    // Whether gcc's text has the tokens of our own reading.
+    bool is_followed() const { return is_followed_; }
+
+    // Notes that the file needs more than it seems to use, here and for all who read it again.
+    void keep_mentioned();
+
+    // The name in the store of what the kept declarations compile to.
+    std::string key() const;
+    // The same of what gcc is silent about only where macros brought these tokens and no others.
+    std::string expansions_key(const std::string &key) const;
+
+    // The dependencies that the compiler would have written; false where it would write a name in another way.
+    bool dependencies_text(std::string &text) const { return own_.dependencies_text(text); }
+    bool write_dependencies() const { return own_.write_dependencies(); }
+
+private:
+    std::string read(const Words &more);
+    std::string digest() const;
+    std::string mentioned_name() const;
+
+    const Plan &plan_;
+    const Store &store_;
+    const Compiler &compiler_;
+    OwnReading own_;
+    Unit ours_;                 // our own reading, where the file's is gcc's
+    bool is_read_ = false;      // by our own preprocessor
+    bool is_ours_ = false;      // what the file is
+    bool is_followed_ = false;
+    bool is_compared_ = false;
+};
+
+}
