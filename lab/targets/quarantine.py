@@ -36,11 +36,6 @@ def note_success(target_id: int) -> None:
     Target.objects.filter(pk=target_id, faults__gt=0, quarantined_at=None).update(faults=0)
 
 
-def quarantine_target(target_id: int, reason: str) -> bool:
-    """Put a target into quarantine at once; False if it is there already."""
-    return _begin(Target.objects.filter(pk=target_id), storable_text(" ".join(reason.split()), 1000))
-
-
 def release_target(*, target_id: int, by: User | None) -> Target:
     """Let a target boot again; by: None at this machine's own terminal. Raises NotAllowed, UnknownRow."""
     if by is not None and not may(by, "operate"):

@@ -24,6 +24,7 @@ from lab.models.states import Outcome, Purpose, Role, RunState
 from lab.runs.claim import Claim
 from lab.runs.claiming import _PLACE, _may_boot, _take, claim_build
 from lab.runs.record import BuildSuccess, RunRecord, SampleValue, record_build_success, record_run
+from lab.targets.quarantine import FAULTS_IN_A_ROW, note_fault
 from lab.targets.usable import usable_targets
 
 NS_PER_OPEN = {"name": "ns_per_open", "unit": "ns", "better": "lower", "margin": 0.02, "primary": True}
@@ -154,6 +155,12 @@ def make_grid(switches: Sequence[tuple[str, ...]] = (("p",),), blocks: int = 2) 
         for variant in variants:
             make_run(variant, case, block=block)
     return experiment
+
+
+def quarantine_target(target_id: int, problem: str) -> bool:
+    """Note the last of the faults of the lab that put a target into quarantine; False if it is there already."""
+    Target.objects.filter(pk=target_id).update(faults=FAULTS_IN_A_ROW - 1)
+    return note_fault(target_id, problem)
 
 
 def claimed_build(build: Build) -> Claim:

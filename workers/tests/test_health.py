@@ -16,8 +16,8 @@ from lab.runs.claiming import claim_next_run
 from lab.runs.queues import waiting_queues
 from lab.storage.artifacts import artifacts_of
 from lab.targets.health_checks import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
-from lab.targets.quarantine import quarantine_target, release_target
-from lab.tests.factories import make_build, make_user
+from lab.targets.quarantine import release_target
+from lab.tests.factories import make_build, make_user, quarantine_target
 from lab.tests.made import make_artifact
 from workers import local, loop, tasks, upkeep, wakeups, work
 from workers.drivers.fake import Script
@@ -182,4 +182,9 @@ def test_upkeep_mails_operators_of_a_quarantine_and_says_so(
     tasks.tell_of_quarantines()
     tasks.tell_of_quarantines()
     assert [sent.to for sent in mail.outbox] == [["boss@lab.example"]]
-    assert caplog.text.count("told operators: box is in quarantine: it smells") == 1
+    assert (
+        caplog.text.count(
+            "told operators: box is in quarantine: 3 faults of the lab in a row, the last: it smells"
+        )
+        == 1
+    )

@@ -12,7 +12,8 @@ import pytest
 
 from lab.errors import LabError
 from lab.models import Experiment, Run, Sample, Target
-from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
+from lab.targets.quarantine import FAULTS_IN_A_ROW, release_target
+from lab.tests.factories import quarantine_target
 from workers.bench import MAKERS
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.fake import FakeDriver

@@ -23,7 +23,7 @@ from lab.runs.order import next_run
 from lab.runs.queues import queues_to_wake, waiting_queues
 from lab.runs.record import RunRecord, record_run
 from lab.targets.changes import set_target_enabled
-from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
+from lab.targets.quarantine import FAULTS_IN_A_ROW, release_target
 from lab.tests.factories import (
     ME,
     claim_run,
@@ -32,6 +32,7 @@ from lab.tests.factories import (
     make_grid,
     make_user,
     make_variant,
+    quarantine_target,
     samples,
 )
 from lab.tests.plans import explained

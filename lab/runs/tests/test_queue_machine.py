@@ -21,8 +21,8 @@ from lab.runs.expired_claims import return_dead_claims
 from lab.runs.hand_back import release
 from lab.runs.record import RunRecord, record_run
 from lab.runs.settle import cancel_experiment, settle_open
-from lab.targets.quarantine import quarantine_target, release_target
-from lab.tests.factories import finish_builds, make_grid, samples
+from lab.targets.quarantine import release_target
+from lab.tests.factories import finish_builds, make_grid, quarantine_target, samples
 
 pytestmark = pytest.mark.django_db
 

@@ -19,11 +19,13 @@ from lab.models.states import Outcome
 from lab.runs.record import RunRecord, record_run
 from lab.targets.health_checks import Checked, record_check
 from lab.targets.operator_mails import tell_operators
-from lab.targets.quarantine import FAULTS_IN_A_ROW, note_fault, quarantine_target, release_target
-from lab.tests.factories import claimed_run, finish_builds, make_grid, make_user
+from lab.targets.quarantine import FAULTS_IN_A_ROW, note_fault, release_target
+from lab.tests.factories import claimed_run, finish_builds, make_grid, make_user, quarantine_target
 from lab.tests.receiver import receiving
 
 pytestmark = pytest.mark.django_db
+
+LAST = "3 faults of the lab in a row, the last: "
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ def test_its_return_is_told_with_who_released_it_and_each_time_anew(box: Target,
     assert target_events() == ["target.quarantined", "target.released"] * 2
     last = Delivery.objects.order_by("-pk")[0].payload["target"]
     assert (last["name"], last["group"], last["driver"]) == ("box", "rack", "metal")
-    assert (last["reason"], last["released_by"]) == ("reason 2", "boss")
+    assert (last["reason"], last["released_by"]) == (LAST + "reason 2", "boss")
     assert last["since"] <= last["until"]
     assert last["url"].endswith("/targets/box/")
     first = Delivery.objects.order_by("pk")[0].payload["target"]
@@ -114,7 +116,7 @@ def test_the_event_arrives(box: Target, settings: Any) -> None:
         assert deliver_due() == []
     (got,) = receiver.got
     assert got.headers["kperflab-event"] == "target.quarantined"
-    assert json.loads(got.body)["target"]["reason"] == "it smells"
+    assert json.loads(got.body)["target"]["reason"] == LAST + "it smells"
 
 
 def test_hooks_of_a_tree_and_commit_statuses_hear_of_no_target(box: Target) -> None:
@@ -156,12 +158,12 @@ def test_several_at_once_are_one_mail_in_their_order(box: Target, boss: User) ->
     outcome = tell_operators()
     assert outcome
     assert outcome.notices == (
-        "box is in quarantine: it smells",
-        "other is in quarantine: it smokes",
+        f"box is in quarantine: {LAST}it smells",
+        f"other is in quarantine: {LAST}it smokes",
         "box boots again: boss released it",
     )
     (sent,) = mail.outbox
-    assert sent.subject == "[kperflab] box is in quarantine: it smells (and 2 more)"
+    assert sent.subject == f"[kperflab] box is in quarantine: {LAST}it smells (and 2 more)"
     assert sent.body.index("it smells") < sent.body.index("it smokes") < sent.body.index("boots again")
 
 
@@ -196,7 +198,7 @@ def test_a_reason_that_a_machine_wrote_is_no_header(box: Target, boss: User) -> 
     quarantine_target(box.pk, "odd\nBcc: all@example.org\0" + "x" * 2000)
     tell_operators()
     (sent,) = mail.outbox
-    assert sent.subject.startswith("[kperflab] box is in quarantine: odd Bcc: all@example.org")
+    assert sent.subject.startswith(f"[kperflab] box is in quarantine: {LAST}odd Bcc: all@example.org")
     assert "\n" not in sent.subject
     assert len(sent.subject) <= 200
 
@@ -223,7 +225,7 @@ def test_one_that_older_code_released_does_not_stay_open(box: Target, boss: User
     assert not Quarantine.objects.filter(ended_at=None).exists()
     outcome = tell_operators()
     assert outcome
-    assert outcome.notices == ("box is in quarantine: second", "box boots again: boss released it")
+    assert outcome.notices == (f"box is in quarantine: {LAST}second", "box boots again: boss released it")
 
 
 def test_releasing_what_is_in_no_quarantine_tells_nothing(box: Target, boss: User) -> None:
