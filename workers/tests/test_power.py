@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,6 +18,7 @@ from lab.targets.access_schema import IpmiPower, RedfishPower
 from workers.errors import BmcFailed, BmcRefused
 from workers.power import apart, base
 from workers.power.apart import Apart, power_of
+from workers.power.ipmi import Ipmi
 from workers.tests.liar import Liar
 from workers.tests.machines import StandIn, free_port
 
@@ -97,6 +100,21 @@ def test_a_bmc_that_sends_a_byte_now_and_then_is_given_up_in_time(
     # Pytest ends the half hour that the library would wait.
     with Liar(dribbles=True) as bmc, pytest.raises(BmcFailed, match="within 3 s"):
         _redfish(bmc.address, secret).is_on()
+
+
+@pytest.mark.parametrize("answer", [{"data": [1]}, {"error": "node busy", "code": 0xC0}])
+def test_a_session_with_a_bmc_is_closed_whatever_it_said(
+    answer: dict[str, Any], secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each order opens one of its own, and a BMC has few."""
+    bmc = Mock()
+    bmc.raw_command.return_value = answer
+    monkeypatch.setattr("workers.power.ipmi.Command", lambda **_: bmc)
+    power = Ipmi(IpmiPower(kind="ipmi", address="127.0.0.1:1", user="u", password_file=str(secret)))
+    with contextlib.suppress(BmcFailed):
+        power.is_on()
+    bmc.raw_command.assert_called_once()
+    bmc.ipmi_session.logout.assert_called_once()
 
 
 LIES: dict[str, tuple[dict[str, Any], Callable[[Any], None], type[Exception], str]] = {

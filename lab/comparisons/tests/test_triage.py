@@ -61,6 +61,15 @@ def test_only_what_is_fixed_names_a_commit(regression: Regression) -> None:
     assert made.fixed_by == ""
 
 
+@pytest.mark.parametrize("field", ["reason", "fixed_by"])
+def test_what_would_not_be_shown_as_it_is_is_refused(regression: Regression, field: str) -> None:
+    decision = Decision("expected", **{field: "fine\u202egnihton"})
+    with pytest.raises(FieldRefused, match="would not be shown as it is") as refused:
+        decide(by=make_user("alice"), on=regression, decision=decision, seen=None)
+    assert refused.value.field == field
+    assert not Triage.objects.exists()
+
+
 def test_a_state_nobody_knows_is_refused_with_the_valid_ones(regression: Regression) -> None:
     with pytest.raises(FieldRefused, match="valid: new, acknowledged, expected, fixed"):
         decide(by=make_user("alice"), on=regression, decision=Decision("wontfix"), seen=None)

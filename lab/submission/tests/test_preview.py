@@ -14,7 +14,7 @@ from lab.models import Build, Experiment, Run, Target
 from lab.statistics.sequential import detectable
 from lab.submission.past_figures import boot_duration, build_durations, deviation
 from lab.submission.preview import preview_experiment
-from lab.submission.shipped_figures import SHIPPED, boot_deviation
+from lab.submission.shipped_figures import SHIPPED, boot_deviation, build_seconds
 from lab.tests.factories import (
     finish_builds,
     finish_run,
@@ -107,6 +107,10 @@ def test_a_new_lab_estimates_from_shipped_figures_and_says_so(
     assert (preview.estimate, preview.at_least) == (SHIPPED, True)
     (limit,) = preview.detectable
     assert (limit.change, limit.estimate, limit.experiments) == (detectable(0.21, 10, 3), SHIPPED, 0)
+
+
+def test_a_shipped_build_over_a_base_takes_a_small_part_of_one_from_nothing() -> None:
+    assert build_seconds(alone=False, cores=2) < build_seconds(alone=True, cores=2) / 10
 
 
 def test_a_shipped_time_of_boots_that_may_stop_early_is_no_lower_bound(
