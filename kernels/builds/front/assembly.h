@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pieces.h"
+#include "piece.h"
 
 namespace front {
 

@@ -2,7 +2,7 @@
 // Whether a declaration may depend on more of the structures behind its pointers than on the members that it names.
 #pragma once
 
-#include "pieces.h"
+#include "piece.h"
 
 namespace front {
 

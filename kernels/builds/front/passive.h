@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pieces.h"
+#include "piece.h"
 
 namespace front {
 

@@ -365,40 +365,6 @@ private:
 
 }
 
-bool is_pointed(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
-    if (at == piece.first || role_of(tokens[at - 1]) != Role::Tagged || tokens[at - 1].view() == "enum")
-        return false;
-    uint32_t next = at + 1;
-    while (next < piece.end && role_of(tokens[next]) == Role::Qualifier)
-        next++;
-    return next < piece.end && tokens[next].is('*');
-}
-
-bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
-    if (!is_name(tokens[at]) || at == piece.first || at + 1 >= piece.end || role_of(tokens[at - 1]) == Role::Tagged)
-        return false;
-    const Token &next = tokens[at + 1];
-    return next.is(';') || next.is(',') || next.is('[') || next.is(':') || next.is(')') || role_of(next) == Role::Attribute;
-}
-
-bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
-    while (--at > piece.first && (tokens[at].is('*') || role_of(tokens[at]) == Role::Qualifier))
-        ;
-    return tokens[at].is('(') || tokens[at].is(')');
-}
-
-uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end) {
-    int depth = 0;
-    for (at++; at < end; at++) {
-        depth += opens(tokens[at]);
-        if (closes(tokens[at]) && --depth <= 0)
-            return at + 1;
-        if (!depth)
-            return at;
-    }
-    return end;
-}
-
 std::string split(const Unit &unit, Pieces &pieces) { return Splitter(unit, pieces).run(); }
 
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// One top-level declaration of a file, and what its tokens may be.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <vector>
+
+#include "tokens.h"
+#include "words.h"
+
+namespace front {
+
+struct Piece {
+    uint32_t first, end;  // tokens
+    uint32_t names_at, names_end;
+    bool always;  // makes code or data by itself, or is not understood
+    bool code;    // the compiler may name its lines
+    bool mixed;   // its tokens are from several files
+    bool header;  // no token of it is in the input itself
+    uint16_t file;
+    uint32_t line, last_line;  // of the first file, or of all if it is mixed
+    bool locals;   // has variables of static storage within a function: the compiler numbers them through the file
+    bool pragma;   // has a pragma, be it within
+    bool nested;   // declares, within a body or parameters, what the whole file has
+    bool awaits;   // the compiler complains if no later declaration completes it
+    bool idle;     // the compiler complains if nobody mentions it
+    bool hollows;  // defines one structure and nothing else, so a declaration of its tag may do
+    uint32_t body; // where a function's body begins, else end
+};
+
+inline Role role_of(const Token &token) {
+    return token.kind() == Kind::Word && token.name < std::size(WORDS) ? WORDS[token.name].role : Role::Name;
+}
+
+inline bool opens(const Token &token) { return token.is('(') || token.is('[') || token.is('{'); }
+inline bool closes(const Token &token) { return token.is(')') || token.is(']') || token.is('}'); }
+
+inline bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
+
+// Whether "struct NAME *" or "union NAME *" names a tag here.
+bool is_pointed(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
+// Whether a structure may have a member of this name, by what comes after it.
+bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
+// Of a name within parentheses: whether they may be those of "(*NAME)", and not of parameters.
+bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
+// One after the attribute that begins at a token, or `end`.
+uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end);
+
+}
