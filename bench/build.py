@@ -108,10 +108,12 @@ def main(
         series(commits, tree, base, next(iter(layers.values())), generator)
     ):
         _say(f"{edit.name}: {', '.join(edit.files)}")
-        # A revision of its own is a base of its own: built from nothing, by the front out of what it compiled before.
+        # A revision of its own is a base of its own: by the front over the layer of the revision before.
         alone = replace(request, base=revision, revision=revision)
         ways_now = [way for way in alone_ways if way != "clean" or number % clean_every == 0]
-        costs = {way: _by_builder(home, alone, layered=False, front=way == "front") for way in ways_now}
+        costs = {
+            way: _by_builder(home, alone, layered=way == "front", front=way == "front") for way in ways_now
+        }
         same &= _equal(costs)
         _row(edit.name, costs, alone_ways)
     touched = any(_digest(path) != digest for path, digest in before.items())

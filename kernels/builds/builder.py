@@ -45,6 +45,8 @@ from kernels.builds.layers import (
     over_base,
     own_directory,
 )
+from kernels.builds.nearest_layer import FILE as REVISION
+from kernels.builds.nearest_layer import facts_of, nearest_layers
 from kernels.builds.progress import BuildProgress
 from kernels.builds.reproducer import reproducer
 from kernels.builds.request import (
@@ -83,6 +85,15 @@ class _Plan:
     layer: str
     is_base: bool
     front: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """A layer that a build is made over, the revision whose objects lie in it, and their config."""
+
+    layer: str
+    tree_id: str
+    config: str
 
 
 class Builder:
@@ -157,12 +168,13 @@ class Builder:
             while self.layered and plan.layer not in self._no_layer:
                 with locked(lock, shared=True, on_wait=progress.tick):
                     if self._layers.has(plan.layer):
-                        return self._compile(plan, progress, over=True)
+                        below = _Below(plan.layer, request.base.tree_id, plan.base_config)
+                        return self._compile(plan, progress, below)
                 with locked(lock, on_wait=progress.tick):
                     if self._layers.has(plan.layer):
                         continue
                     if plan.is_base and not request.modules:
-                        return self._compile(plan, progress, keep=True)
+                        return self._compile_base(plan, progress)
                     self._make_layer(plan, progress)
             return self._compile(plan, progress)
 
@@ -197,7 +209,7 @@ class Builder:
             modules=(),
         )
         try:
-            self._compile(self._plan(request, progress.tick), progress, keep=True)
+            self._compile_base(self._plan(request, progress.tick), progress)
         except CompileFailed as exc:
             if plan.is_base:
                 raise
@@ -206,26 +218,35 @@ class Builder:
             self._no_layer.add(plan.layer)
         progress.ahead = 0
 
+    def _compile_base(self, plan: _Plan, progress: BuildProgress) -> Artifact:
+        """Build a base over a near revision's layer, or from nothing; its objects become its own layer."""
+        for layer, tree_id in nearest_layers(self._layers, plan.request, plan.config, front=plan.front):
+            with locked(self._layers.lock(f"layer-{layer}"), shared=True, on_wait=progress.tick):
+                if self._layers.has(layer):
+                    progress.line("kperflab: building over the objects of another revision of this tree")
+                    return self._compile(plan, progress, _Below(layer, tree_id, plan.config), keep=True)
+        return self._compile(plan, progress, keep=True)
+
     def _compile(
-        self, plan: _Plan, progress: BuildProgress, *, over: bool = False, keep: bool = False
+        self, plan: _Plan, progress: BuildProgress, below: _Below | None = None, *, keep: bool = False
     ) -> Artifact:
-        """Build over the base's layer, or from nothing; keep: its objects become that layer."""
+        """Build over a layer, or from nothing; keep: its objects become the plan's layer."""
         request = plan.request
-        base_id, tree_id = request.base.tree_id, request.revision.tree_id
-        need_room(self._layers.objects, *(_VARIANT_ROOM if over else _COLD_ROOM))
+        base_id, tree_id = below.tree_id if below else request.base.tree_id, request.revision.tree_id
+        need_room(self._layers.objects, *(_COLD_ROOM if keep or not below else _VARIANT_ROOM))
         with scratch(self._layers.scratch) as own:
             objects = Layer(own_directory(own / "obj"))
-            if over:
-                objects = Layer(self._layers.objects_of(plan.layer), own_directory(own / "upper"))
+            if below:
+                objects = Layer(self._layers.objects_of(below.layer), own_directory(own / "upper"))
             (own / "work").mkdir()
             out = own_directory(own / "out")
             _write_modules(request.modules, out / kbuild.EXTERNAL)
-            if not over or plan.config != plan.base_config:
+            if not below or plan.config != below.config:
                 _write_config(plan.config, objects.upper or objects.lower, newer_than(objects.lower))
             log = self.log_path(plan.key)
-            kind = plan.layer if over else f"cold-{plan.layer}"
-            guess = _VARIANT_STEPS if over else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
-            changed = _changed_paths(plan) if over else []
+            kind = below.layer if below else f"cold-{plan.layer}"
+            guess = _VARIANT_STEPS if below else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
+            changed = _changed_paths(request, base_id) if below else []
             with (
                 self._layers.source(request.tree, base_id, progress.tick) as lower,
                 progress.building(log, kind, guess, _steps_again(plan, changed, objects.lower)),
@@ -234,7 +255,7 @@ class Builder:
                 source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
                 flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
                 front = self._place_front(plan, own, out)
-                script = _script(plan, changed, sweeps=bool(front) and over)
+                script = _script(plan, below, changed, sweeps=bool(front), keep=keep)
                 ended = run(
                     ["sh", "-c", script, "sh", str(self.limits.cores), *flags],
                     SandboxPlace(source, objects, out, own / "work", front.shown if front else {}),
@@ -246,12 +267,13 @@ class Builder:
                 self._check(ended, progress, log)
                 self._finish_front(front, plan, progress)
                 progress.succeeded()
-                built = FinishedBuild(source, objects, plan.layer, own)
+                built = FinishedBuild(source, objects, below.layer if below else plan.layer, own)
                 self._on_built(built)
                 structures = StructureFinder(self._layers, self.limits, progress).of(built)
-            artifact = self._store(plan, own, structures, ended, over=over)
+            artifact = self._store(plan, own, structures, ended, below)
             if keep:
-                self._layers.keep(plan.layer, objects.lower, structures, progress.tick)
+                kept = out / kbuild.KEPT if below else objects.lower
+                self._layers.keep(plan.layer, kept, _notes(plan, structures), progress.tick)
             return artifact
 
     def _place_front(self, plan: _Plan, own: Path, out: Path) -> FrontPlace | None:
@@ -286,7 +308,7 @@ class Builder:
         raise CompileFailed(reason, log=log, detail=tail)
 
     def _store(
-        self, plan: _Plan, own: Path, structures: Structures | None, ended: Ended, *, over: bool
+        self, plan: _Plan, own: Path, structures: Structures | None, ended: Ended, below: _Below | None
     ) -> Artifact:
         place = own / "artifact"
         take(own / "out" / kbuild.HANDOUT, place)
@@ -311,7 +333,7 @@ class Builder:
             code_hash=facts.code_hash,
             seconds_cpu=round(ended.cpu_seconds, 2),
             seconds_wall=round(ended.wall_seconds, 2),
-            layer=plan.layer if over else "",
+            layer=below.layer if below else "",
             built_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         write_synced(place / "config", plan.config.encode())
@@ -325,20 +347,26 @@ class Builder:
         return artifact
 
 
-def _script(plan: _Plan, changed: list[str], *, sweeps: bool) -> str:
-    sweeps &= can_sweep(changed, plan.config, plan.base_config)
-    return SWEEP_SCRIPT * sweeps + kbuild.BUILD_SCRIPT
+def _script(plan: _Plan, below: _Below | None, changed: list[str], *, sweeps: bool, keep: bool) -> str:
+    if below is None:
+        return kbuild.BUILD_SCRIPT
+    sweeps &= can_sweep(changed, plan.config, below.config)
+    return SWEEP_SCRIPT * sweeps + kbuild.BUILD_SCRIPT + kbuild.KEEP_SCRIPT * keep
+
+
+def _notes(plan: _Plan, structures: Structures | None) -> dict[str, str]:
+    """Return the files beside the objects of a base, by name."""
+    notes = {STRUCTURES: structures.model_dump_json()} if structures else {}
+    facts = facts_of(plan.request, plan.config, front=plan.front)
+    return notes | ({REVISION: facts.text()} if facts else {})
 
 
 def _steps_again(plan: _Plan, changed: list[str], objects: Path) -> int:
     return steps_over_layer(objects, changed_inputs(changed, plan.config, plan.base_config))
 
 
-def _changed_paths(plan: _Plan) -> list[str]:
-    request = plan.request
-    return [
-        change.path for change in changed_files(request.tree, request.base.tree_id, request.revision.tree_id)
-    ]
+def _changed_paths(request: BuildRequest, from_tree: str) -> list[str]:
+    return [change.path for change in changed_files(request.tree, from_tree, request.revision.tree_id)]
 
 
 def _write_config(text: str, folder: Path, stamp: float) -> None:

@@ -60,6 +60,10 @@ fi
 find {OUT}/{EXTERNAL} -name '*.ko' -exec cp -t {OUT}/{HANDOUT}/modules/ {{}} +
 """
 
+# Of a build over a layer: all its objects, those of the layer among them, in one directory.
+KEPT = "objects"
+KEEP_SCRIPT = f"mkdir {OUT}/{KEPT}\ncp -a {OBJECTS}/. {OUT}/{KEPT}/\n"
+
 _STEP = re.compile(r"  (?:[A-Z][A-Z0-9_]*)(?: \[M\])?\s+\S")
 _COMPILER = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: .*")
 # What else ends a build, the more telling first: limits of the sandbox, linker, modpost, make.

@@ -11,7 +11,7 @@ import os
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -56,15 +56,13 @@ class Layers:
         """Return whether this base build's objects exist."""
         return self.objects_of(layer).is_dir()
 
-    def keep(
-        self, layer: str, objects: Path, structures: Structures | None, on_wait: Callable[[], None]
-    ) -> None:
-        """Make a finished object directory and its structures the layer, at once; it must be on the same file system."""
+    def keep(self, layer: str, objects: Path, notes: Mapping[str, str], on_wait: Callable[[], None]) -> None:
+        """Make a finished object directory the layer, at once; it must be on the same file system. notes: texts of files beside it."""
         staged = objects.parent / "layer"
         staged.mkdir()
         objects.rename(staged / "obj")
-        if structures:
-            (staged / STRUCTURES).write_text(structures.model_dump_json())
+        for name, text in notes.items():
+            (staged / name).write_text(text)
         # A layer half on disk after a power cut would spoil every build above it.
         sync = partial(
             subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S, env=minimal()

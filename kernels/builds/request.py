@@ -79,15 +79,21 @@ def artifact_key(request: BuildRequest, config: str, base_config: str, *, front:
         for module in sorted(request.modules, key=lambda module: module.name)
     ]
     layer = layer_key(request, base_config, front=front)
-    return _hash(["artifact", *_common(request, request.revision, config, front), layer, modules])
+    return _hash(["artifact", *_common(request, request.revision.tree_id, config, front), layer, modules])
 
 
 def layer_key(request: BuildRequest, base_config: str, *, front: bool = False) -> str:
     """Return the key of the object directory of the builds over this base: 32 hex digits.
 
-    It is made from nothing by the base's own code alone: without external modules, whatever the request has.
+    It is made without external modules, whatever the request has, and by the base's own code, or by that of another trusted
+    revision with the same makefiles and tools (nearest_layer.py).
     """
-    return _hash(["layer", *_common(request, request.base, base_config, front)])[:32]
+    return _hash(["layer", *_common(request, request.base.tree_id, base_config, front)])[:32]
+
+
+def family_key(request: BuildRequest, config: str, *, front: bool = False) -> str:
+    """Return 32 hex digits that the layers of all revisions have in common where nothing but their sources differs."""
+    return _hash(["family", *_common(request, "", config, front)])[:32]
 
 
 def local_version(key: str) -> str:
@@ -99,13 +105,13 @@ def local_version(key: str) -> str:
     return f"-k{key[:RELEASE_DIGITS]}q"
 
 
-def _common(request: BuildRequest, revision: NamedRevision, config: str, front: bool) -> list[object]:
+def _common(request: BuildRequest, tree_id: str, config: str, front: bool) -> list[object]:
     digest = hashlib.sha256(config.encode()).hexdigest()
     toolchain = request.toolchain
     return [
         RECIPE,
         request.tree.name,
-        revision.tree_id,
+        tree_id,
         digest,
         toolchain.identity,
         make_flags(toolchain),

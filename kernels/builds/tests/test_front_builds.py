@@ -146,14 +146,86 @@ def test_a_changed_structure_is_compiled(based: Builder, pretend: PretendKernel,
     assert same(ours, clean(based, request))
 
 
+def forget_revisions(builder: Builder) -> None:
+    """Have the next base built from nothing."""
+    for path in builder.home.glob("objects/*/revision.json"):
+        path.unlink()
+
+
+def as_base(pretend: PretendKernel, revision: NamedRevision) -> BuildRequest:
+    """Return the request of a revision as the base of its own experiment."""
+    return replace(pretend.request(revision), base=revision)
+
+
 def test_another_base_is_answered_from_the_trusted_store(
     based: Builder, pretend: PretendKernel, clean: Clean
 ) -> None:
-    later = header(pretend, "a declaration at the beginning")
-    request = trusted(replace(pretend.request(later), base=later))
+    makefile = (FAKELINUX / "Makefile").read_text()
+    changed = (FAKELINUX / "include/linux/fs.h").read_text().replace(*CHANGES["a comment"])
+    later = pretend.variant({"include/linux/fs.h": changed, "Makefile": f"{makefile}\n# later\n"})
+    request = trusted(as_base(pretend, later))
     ours = based.build(request)
+    assert ours.metadata.layer == ""
     assert (based.front_events["hit"], based.front_events["miss"]) == (3, 1)
     assert same(ours, clean(based, request))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_base_is_built_over_the_layer_of_another_revision_and_boots_to_the_bit_as_from_nothing(
+    based: Builder, pretend: PretendKernel, clean: Clean, change: str
+) -> None:
+    request = trusted(as_base(pretend, header(pretend, change)))
+    ours = based.build(request)
+    assert ours.metadata.layer == based.layer_of(trusted(pretend.request())).parent.name
+    assert (based.front_events["hit"] + based.front_events["same"], based.front_events["miss"]) == (2, 1)
+    assert same(ours, clean(based, request))
+
+
+def test_the_nearest_layer_is_taken_and_variants_stand_on_the_new_one(
+    based: Builder, pretend: PretendKernel, clean: Clean
+) -> None:
+    first = trusted(as_base(pretend, header(pretend, "an inline function")))
+    based.build(first)
+    inode = (FAKELINUX / "fs/inode.c").read_text()
+    changed = (FAKELINUX / "include/linux/fs.h").read_text().replace(*CHANGES["an inline function"])
+    second = trusted(
+        as_base(
+            pretend, pretend.variant({"include/linux/fs.h": changed, "fs/inode.c": inode + "int more;\n"})
+        )
+    )
+    ours = based.build(second)
+    assert ours.metadata.layer == based.layer_of(first).parent.name
+    assert same(ours, clean(based, second))
+    back = replace(second, revision=first.revision)
+    variant = based.build(back)
+    assert variant.metadata.layer == based.layer_of(second).parent.name
+    assert same(variant, clean(based, back))
+
+
+def test_a_stranger_s_base_is_neither_built_over_another_nor_built_over(
+    based: Builder, pretend: PretendKernel, clean: Clean
+) -> None:
+    strange = as_base(pretend, header(pretend, "a comment"))
+    assert based.build(strange).metadata.layer == ""
+    near = trusted(as_base(pretend, header(pretend, "a macro")))
+    assert based.build(near).metadata.layer == based.layer_of(trusted(pretend.request())).parent.name
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:-9], lambda text: text.replace("tree_id", "tree")])
+def test_a_layer_that_does_not_say_what_it_is_of_is_not_built_over(
+    based: Builder, pretend: PretendKernel, change: Callable[[str], str]
+) -> None:
+    (note,) = based.home.glob("objects/*/revision.json")
+    note.write_text(change(note.read_text()))
+    assert based.build(trusted(as_base(pretend, header(pretend, "a comment")))).metadata.layer == ""
+
+
+def test_a_layer_of_a_revision_that_the_repository_lost_is_not_built_over(
+    based: Builder, pretend: PretendKernel
+) -> None:
+    (note,) = based.home.glob("objects/*/revision.json")
+    note.write_text(note.read_text().replace(pretend.base.tree_id, "5" * 40))
+    assert based.build(trusted(as_base(pretend, header(pretend, "a comment")))).metadata.layer == ""
 
 
 def test_a_new_recipe_of_the_front_builds_each_base_once_more(
@@ -290,11 +362,13 @@ class TestAStoreThatFails:
     ) -> None:
         for path in (based.home / "objects/compiled" / TRUSTED).glob("*/*.o"):
             path.write_bytes(path.read_bytes()[:-1] + b"x")
+        forget_revisions(based)
         later = header(pretend, "a comment")
         based.build(trusted(replace(pretend.request(later), base=later)))
         assert based.front_events["hit"] == 0
         assert based.front_events["corrupt"] == 3
         based.front_events.clear()
+        forget_revisions(based)
         again = header(pretend, "a macro")
         based.build(trusted(replace(pretend.request(again), base=again)))
         assert (based.front_events["hit"], based.front_events["corrupt"]) == (3, 0)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find the layer of another revision that a base can be built over, as its variants are built over its own.
+
+Trends and bisections go from revision to revision, and most of these change a few C files and headers. Only layers of trusted
+revisions are taken, for trusted ones: what lies in a layer was written by its own tree's makefiles and tools.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from kernels.builds.front_build import can_sweep
+from kernels.builds.layers import Layers
+from kernels.builds.request import BuildRequest, family_key
+from kernels.errors import KernelsError
+from kernels.trees.extract import changed_files
+
+FILE = "revision.json"
+# Of the layers of a family, the newest are looked at: git takes some 20 ms to compare two revisions of a kernel.
+LOOKED_AT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFacts:
+    """The tree of a layer, and its family: what is common to all that differ in their sources alone (family_key)."""
+
+    family: str
+    tree_id: str
+
+    def text(self) -> str:
+        """Return what FILE of the layer holds."""
+        return json.dumps(asdict(self))
+
+
+def facts_of(request: BuildRequest, config: str, *, front: bool) -> LayerFacts | None:
+    """Return the facts of a base's layer; None if no other revision may be built over it."""
+    if not (request.trusted and front):
+        return None
+    return LayerFacts(family_key(request, config, front=front), request.base.tree_id)
+
+
+def nearest_layers(
+    layers: Layers, request: BuildRequest, config: str, *, front: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield layer and tree id of trusted revisions over which this base can be built, fewest changed files first."""
+    own = facts_of(request, config, front=front)
+    if own is None:
+        return
+    found = []
+    for layer, tree_id in _family(layers, own):
+        try:
+            paths = [file.path for file in changed_files(request.tree, tree_id, own.tree_id)]
+        except KernelsError:  # its commit is gone from the repository
+            continue
+        if can_sweep(paths, config, config):
+            found.append((len(paths), layer, tree_id))
+    for _, layer, tree_id in sorted(found):
+        yield layer, tree_id
+
+
+def _family(layers: Layers, own: LayerFacts) -> list[tuple[str, str]]:
+    """Return layer and tree id of the other revisions, the newest first."""
+    found = []
+    for path in layers.objects.glob(f"*/{FILE}"):
+        with contextlib.suppress(
+            OSError, ValueError, TypeError
+        ):  # one that is being removed, or is none of today's
+            facts = LayerFacts(**json.loads(path.read_text()))
+            if facts.family == own.family and facts.tree_id != own.tree_id:
+                found.append((path.stat().st_mtime, path.parent.name, facts.tree_id))
+    return [(layer, tree_id) for _, layer, tree_id in sorted(found, reverse=True)[:LOOKED_AT]]
