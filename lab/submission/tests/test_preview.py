@@ -103,7 +103,7 @@ def test_a_new_lab_estimates_from_shipped_figures_and_says_so(
 ) -> None:
     monkeypatch.setattr("lab.submission.shipped_figures.os.cpu_count", lambda: 2)
     preview = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
-    assert preview.seconds == pytest.approx((293 + 12.5) / 2 + 30 * 9)
+    assert preview.seconds == pytest.approx((600 + 23) / 2 + 30 * 9)
     assert (preview.estimate, preview.at_least) == (SHIPPED, True)
     (limit,) = preview.detectable
     assert (limit.change, limit.estimate, limit.experiments) == (detectable(0.21, 10, 3), SHIPPED, 0)
