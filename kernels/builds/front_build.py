@@ -28,6 +28,9 @@ SWEEP_SCRIPT = (
     f'/build/{_PROGRAM}/{SWEEP} {OBJECTS} "$1" || echo "kperflab: the sweep ended with status $?"\n'
 )
 _READABLE = 0o755
+_SWEPT = re.compile(
+    r"(?!(?:scripts|tools)/).*\.[ch]|Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS", re.DOTALL
+)
 _KNOWN = re.compile(r"gcc(-\d+)?")
 # Room for all stores together.
 STORE_BYTES = 8 << 30
@@ -105,13 +108,13 @@ def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
     """Return whether a sweep sees all that a variant's changed files can change in an object.
 
     Objects depend on more than their lists of files say: on the tools of the build, on what makefiles generate, and with
-    CONFIG_MODVERSIONS on types that they only mention. So only C files and headers outside of the tools may have changed.
+    CONFIG_MODVERSIONS on types that they only mention. So only C files and headers outside of the tools may have changed, and what
+    is for people alone.
     """
-    tools = ("scripts/", "tools/")
     return (
         config == base_config
         and "CONFIG_MODVERSIONS=y" not in config.splitlines()
-        and all(path.endswith((".c", ".h")) and not path.startswith(tools) for path in paths)
+        and all(_SWEPT.fullmatch(path) for path in paths)
     )
 
 
