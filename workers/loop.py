@@ -40,7 +40,7 @@ from workers.build import build_claimed
 from workers.errors import ClaimLost
 from workers.health import check_due
 from workers.machine_turns import Turn, turn
-from workers.readiness import why_idle
+from workers.readiness import spare_for_builds, why_idle
 from workers.run import clock_of, run_claimed
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,12 @@ def take_one(scope: Scope) -> bool:
                 queue=scope.queue, by=worker_identity(), experiment_id=scope.experiment_id
             )
             if claim is not None:
-                builder = Builder(settings.HOME, artifacts=artifacts_of(settings.HOME), front=settings.FRONT)
+                builder = Builder(
+                    settings.HOME,
+                    artifacts=artifacts_of(settings.HOME),
+                    front=settings.FRONT,
+                    spare=spare_for_builds(settings.HOME),
+                )
                 with _guarded(claim):
                     build_claimed(claim, builder)
                 return True

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from kernels.builds.layers import COLD_BYTES
 from lab.leases.version import code_version, other_version
 
 GIB = 1 << 30
@@ -21,6 +22,11 @@ def least_free(total: int, *, builds: bool) -> int:
     if builds:
         return wanted or max(BUILD_BYTES, int(total * BUILD_SHARE))
     return int((wanted or BUILD_BYTES) * BOOT_SHARE)
+
+
+def spare_for_builds(home: Path) -> int:
+    """Return how many bytes a build leaves free where it can, so that this host goes on building."""
+    return least_free(shutil.disk_usage(home).total, builds=True) + COLD_BYTES
 
 
 def short_of_disk(home: Path, *, builds: bool) -> str:

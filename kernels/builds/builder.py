@@ -40,7 +40,6 @@ from kernels.builds.layers import (
     VARIANT_BYTES,
     Layers,
     hand_over,
-    need_room,
     newer_than,
     over_base,
     own_directory,
@@ -102,6 +101,7 @@ class Builder:
     Call it from a thread that lives until the call returns: when that thread dies, so does the build.
     layered=False builds everything from nothing, which must give the same bytes; artifacts is then
     best a store of its own. front=True compiles through the compiler front where it knows the compiler.
+    spare: bytes that stay free besides, as long as layers and sources that nobody uses can go for them.
     on_built is called at the end of each build, while its directories are there.
     front_events: what the front did and met in the builds so far, by kind; compiled_files: its stores, None without it.
     """
@@ -114,13 +114,14 @@ class Builder:
         artifacts: ArtifactStore | None = None,
         layered: bool = True,
         front: bool = False,
+        spare: int = 0,
         on_built: Callable[[FinishedBuild], None] = lambda _: None,
     ) -> None:
         self.home = home.resolve()
         self.limits = limits or Limits()
         self.artifacts = artifacts or ArtifactStore(self.home / "artifacts")
         self.layered = layered
-        self._on_built = on_built
+        self._on_built, self._spare = on_built, spare
         self._layers = Layers(self.home)
         self._front = Front(self._layers.objects) if front else None
         self.compiled_files = self._front.stores if self._front else None
@@ -233,7 +234,7 @@ class Builder:
         """Build over a layer, or from nothing; keep: its objects become the plan's layer."""
         request = plan.request
         base_id, tree_id = below.tree_id if below else request.base.tree_id, request.revision.tree_id
-        need_room(self._layers.objects, *(_COLD_ROOM if keep or not below else _VARIANT_ROOM))
+        self._make_room(progress, *(_COLD_ROOM if keep or not below else _VARIANT_ROOM))
         with scratch(self._layers.scratch) as own:
             objects = Layer(own_directory(own / "obj"))
             if below:
@@ -275,6 +276,12 @@ class Builder:
                 kept = out / kbuild.KEPT if below else objects.lower
                 self._layers.keep(plan.layer, kept, _notes(plan, structures), progress.tick)
             return artifact
+
+    def _make_room(self, progress: BuildProgress, size: int, what: str) -> None:
+        if dropped := self._layers.make_room(size, what, spare=self._spare):
+            progress.line(
+                f"kperflab: removed {dropped} of the layers and sources, those unused for longest, for room"
+            )
 
     def _place_front(self, plan: _Plan, own: Path, out: Path) -> FrontPlace | None:
         if self._front is None or not plan.front:

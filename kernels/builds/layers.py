@@ -7,18 +7,18 @@ variant costs what it changes, and dropping its overlay undoes it for nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from kernels.artifacts.structures import FILE as STRUCTURES
 from kernels.artifacts.structures import Structures, read_structures
-from kernels.errors import DiskFull
+from kernels.errors import DiskFull, LockBusy
 from kernels.files.beneath import Beneath
 from kernels.files.scratch import free_bytes, locked, patiently, scratch, sync_directory
 from kernels.processes.environment import minimal
@@ -71,6 +71,34 @@ class Layers:
         staged.rename(self.objects / layer)
         sync_directory(self.objects)
 
+    def make_room(self, size: int, what: str, *, spare: int = 0) -> int:
+        """Have `size` bytes free, and return how many layers and sources went for it: those that no build uses, longest unused first.
+
+        spare: have as many, where that can be had. Raises DiskFull where all of them would not do for size; then none goes.
+        """
+        free, dropped = free_bytes(self.objects), 0
+        kept = sorted(self._droppable()) if free < max(size, spare) else []
+        most = free + sum(_taken(place) for *_, place in kept)
+        wanted = next((each for each in (max(size, spare), size) if each <= most), 0)
+        for _, lock, place in kept:
+            if free_bytes(self.objects) >= wanted:
+                break
+            with contextlib.suppress(LockBusy), locked(lock, seconds=0), scratch(self.scratch) as own:
+                # Out of the way at once: half of a layer would spoil the builds above it.
+                place.rename(own / "dropped")
+                dropped += 1
+        need_room(self.objects, size, what)
+        return dropped
+
+    def _droppable(self) -> Iterator[tuple[float, Path, Path]]:
+        """Yield each layer and source: when it was locked last, its lock, its directory."""
+        layers = [(f"layer-{path.parent.name}", path.parent) for path in self.objects.glob("*/obj")]
+        sources = [(f"source-{path.name}", path) for path in self.sources.glob("*")]
+        for name, place in (*layers, *sources):
+            lock = self.lock(name)
+            # Each use opens it for writing, which sets its time.
+            yield (lock.stat().st_mtime if lock.exists() else 0.0), lock, place
+
     def structures(self, layer: str) -> Structures | None:
         """Return the structures of a base build; None where nobody looked for them."""
         return read_structures(self.objects / layer / STRUCTURES)
@@ -83,7 +111,7 @@ class Layers:
         part.write_text(structures.model_dump_json())
         part.rename(self.objects / layer / STRUCTURES)
 
-    @contextmanager
+    @contextlib.contextmanager
     def source(self, tree: SourceTree, tree_id: str, on_wait: Callable[[], None]) -> Iterator[Path]:
         """Yield a tree's files on disk, extracted if missing, and locked while in use. Raises DiskFull.
 
@@ -101,7 +129,7 @@ class Layers:
                     patiently(partial(self._extract, tree, tree_id, path), on_wait)
 
     def _extract(self, tree: SourceTree, tree_id: str, path: Path) -> None:
-        need_room(self.sources, SOURCE_BYTES, f"the sources of {tree.name}")
+        self.make_room(SOURCE_BYTES, f"the sources of {tree.name}")
         self.sources.mkdir(parents=True, exist_ok=True)
         with scratch(self.scratch) as own:
             extract_tree(tree, tree_id, own / "tree")
@@ -154,6 +182,15 @@ def need_room(path: Path, size: int, what: str) -> None:
             f"{what} need {size / (1 << 30):.1f} GiB free under {path.parent}, there are {free / (1 << 30):.1f} GiB; "
             "free some space, or set KPERFLAB_HOME to a larger disk"
         )
+
+
+def _taken(top: Path) -> int:
+    """Return the bytes that a directory takes on its disk."""
+    return sum(
+        os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_blocks * 512
+        for _, _, files, descriptor in os.fwalk(top)
+        for name in files
+    )
 
 
 def _settle(top: Path) -> None:
