@@ -19,6 +19,8 @@ from lab.tests.labs import CLEAN, PAGES, ROOT, Lab, edited, filled, first_differ
 
 # Whole labs, each with a database and command lines of its own.
 pytestmark = pytest.mark.service
+# The two experiments whose runs have files in a lab that is filled.
+KEPT, NOT_KEPT = 3, 4
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -35,8 +37,22 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def backup(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("backups") / "lab.zip"
     output = lab.labctl("backup", str(file), "--files", "kept").stdout
-    assert "rows, 61 files," in output.replace("\n", "")
+    # A console and a profile of each run, and the kernel of the kept experiment.
+    files = 2 * len(run_folders(lab, KEPT)) + 1
+    assert f"rows, {files} files," in output.replace("\n", "")
     return file
+
+
+def run_folders(lab: Lab, experiment: int) -> set[str]:
+    """Return the names of the folders that the experiment's runs have on the lab's disk."""
+    code = (
+        "import sys, django; django.setup(); from lab.models import Run;"
+        "print(*Run.objects.filter(experiment=int(sys.argv[1])).values_list('directory', flat=True))"
+    )
+    folders = {Path(name) for name in lab.run("-c", code, str(experiment)).stdout.split()}
+    assert folders
+    assert all((lab.home / folder).is_dir() for folder in folders)
+    return {folder.name for folder in folders}
 
 
 @pytest.fixture
@@ -74,7 +90,8 @@ def test_only_what_kept_experiments_need_goes_along(lab: Lab, backup: Path) -> N
     with zipfile.ZipFile(backup) as archive:
         names = archive.namelist()
     runs = {name.split("/")[2] for name in names if name.startswith("files/runs/")}
-    assert len(runs) == 30
+    assert runs == run_folders(lab, KEPT)
+    assert runs.isdisjoint(run_folders(lab, NOT_KEPT))
     assert "files/artifacts/abc/vmlinux" in names
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
 
