@@ -60,12 +60,12 @@ def _sqlite_snapshot(copy: Path) -> tuple[dict[str, list[str]], Callable[[str], 
 
 
 def _columns() -> dict[str, list[str]]:
-    """Every table that a migration made, with its columns."""
+    """Every table that a migration made, with its columns; not those that SQLite keeps for itself, as ANALYZE does."""
     with connection.cursor() as cursor:
         names = sorted(
             table.name
             for table in connection.introspection.get_table_list(cursor)
-            if table.type in ("t", "p")
+            if table.type in ("t", "p") and not _is_sqlites(table.name)
         )
         return {
             name: [column.name for column in connection.introspection.get_table_description(cursor, name)]
@@ -87,6 +87,8 @@ def _copied(table: str) -> Iterator[bytes]:
 def load(tables: dict[str, TableDump], pieces: Pieces) -> None:
     """Put rows into the tables of this database, in place of what is there. Raises BackupRefused."""
     there = _columns()
+    # Backups of SQLite from before 2026-11-26 have what ANALYZE wrote there.
+    tables = {name: table for name, table in tables.items() if not _is_sqlites(name)}
     for name, table in tables.items():
         if sorted(table.columns) != sorted(there.get(name, [])):
             raise BackupRefused(f"its table {name[:100]} is not the one that its own migrations make")
@@ -171,6 +173,10 @@ def analyze() -> None:
     """Tell the database how many rows there are: PostgreSQL takes every table for a small one until its own upkeep comes by."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
+
+
+def _is_sqlites(table: str) -> bool:
+    return table.startswith("sqlite_")
 
 
 def _quoted(name: str) -> str:

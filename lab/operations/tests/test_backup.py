@@ -43,6 +43,16 @@ def backup(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+def small_and_stopped(lab: Lab) -> None:
+    """Fill the lab with one experiment; its workers were last seen long ago, so that it may be restored over."""
+    lab.run("-m", "bench.load_store", "--experiments", "1", "--samples", "300")
+    stop = "Worker.objects.update(seen_at=timezone.now() - timedelta(days=1))"
+    imports = (
+        "from datetime import timedelta; from django.utils import timezone; from lab.models import Worker"
+    )
+    lab.run("-c", f"import django; django.setup(); {imports}; {stop}")
+
+
 def run_folders(lab: Lab, experiment: int) -> set[str]:
     """Return the names of the folders that the experiment's runs have on the lab's disk."""
     code = (
@@ -104,7 +114,7 @@ def test_no_password_of_the_environment_is_in_a_backup(lab: Lab, backup: Path) -
 
 
 def test_a_lab_that_is_there_is_lost_only_when_asked_for(lab: Lab, backup: Path, empty: Lab) -> None:
-    empty.run("-m", "bench.load_store", "--experiments", "1", "--samples", "300")
+    small_and_stopped(empty)
     before = empty.rows()
     refused = empty.labctl("restore", str(backup), ok=False)
     assert refused.returncode == 64
@@ -144,7 +154,7 @@ def test_a_backup_of_older_code_is_brought_forward_and_one_of_newer_code_refused
 def test_a_restore_that_fails_half_way_leaves_everything_as_it_was(
     lab: Lab, backup: Path, empty: Lab, tmp_path: Path
 ) -> None:
-    empty.run("-m", "bench.load_store", "--experiments", "1", "--samples", "300")
+    small_and_stopped(empty)
     before, key = empty.rows(), (empty.home / "secret.key").read_text()
 
     def one_row_more(manifest: dict[str, Any]) -> None:
