@@ -234,7 +234,6 @@ class Builder:
         """Build over a layer, or from nothing; keep: its objects become the plan's layer."""
         request = plan.request
         base_id, tree_id = below.tree_id if below else request.base.tree_id, request.revision.tree_id
-        self._make_room(progress, *(_COLD_ROOM if keep or not below else _VARIANT_ROOM))
         with scratch(self._layers.scratch) as own:
             objects = Layer(own_directory(own / "obj"))
             if below:
@@ -252,6 +251,8 @@ class Builder:
                 self._layers.source(request.tree, base_id, progress.tick) as lower,
                 progress.building(log, kind, guess, _steps_again(plan, changed, objects.lower)),
             ):
+                # All that this build stands on is locked by now.
+                self._make_room(progress, *(_COLD_ROOM if keep or not below else _VARIANT_ROOM))
                 stamp = newer_than(objects.lower)
                 source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
                 flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")

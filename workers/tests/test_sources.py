@@ -51,7 +51,9 @@ def test_a_worker_without_the_tree_builds_what_was_submitted_elsewhere(
     home = tmp_path / "worker"
     monkeypatch.setattr(
         "workers.loop.Builder",
-        lambda _, artifacts, front: Builder(home, artifacts=artifacts_of(home), front=front),
+        lambda _, artifacts, front, spare: Builder(
+            home, artifacts=artifacts_of(home), front=front, spare=spare
+        ),
     )
     take_all(Scope(boots=False))
     assert set(Build.objects.values_list("state", "problem")) == {("built", "")}

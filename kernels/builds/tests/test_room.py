@@ -83,21 +83,19 @@ def test_where_all_of_it_would_not_do_nothing_goes_for_nothing(layers: Layers) -
     assert left(layers) == ["new", "old", "tree-1"]
 
 
-def test_a_build_goes_on_without_the_base_that_was_not_used_for_longest(
+def test_a_build_leaves_the_most_room_and_keeps_what_it_stands_on(
     pretend: PretendKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder = Builder(tmp_path, Limits(seconds=120, cores=2))
-    unused = builder.layer_of(pretend.request())
     builder.build(pretend.request())
     other = pretend.edited("include/linux/fs.h", "struct inode {", "/* Other. */\nstruct inode {")
     request = replace(pretend.request(other), base=other)
     builder.build(request)
-
-    def free(_: Path) -> int:
-        return VARIANT_BYTES - 1 if unused.exists() else VARIANT_BYTES
-
-    monkeypatch.setattr("kernels.builds.layers.free_bytes", free)
+    monkeypatch.setattr("kernels.builds.layers.free_bytes", lambda _: VARIANT_BYTES)
     lines: list[str] = []
-    variant = builder.build(replace(request, revision=pretend.base), on_line=lines.append)
-    assert variant.metadata.layer == builder.layer_of(request).parent.name
-    assert "kperflab: removed 1 of the layers and sources, those unused for longest, for room" in lines
+    greedy = Builder(tmp_path, builder.limits, spare=VARIANT_BYTES + 1)
+    variant = greedy.build(replace(request, revision=pretend.base), on_line=lines.append)
+    layer = builder.layer_of(request).parent.name
+    assert variant.metadata.layer == layer
+    assert left(Layers(tmp_path)) == sorted([layer, f"pretend-{other.tree_id}"])
+    assert "kperflab: removed 2 of the layers and sources, those unused for longest, for room" in lines
