@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,7 +46,7 @@ from kernels.configs.request import ConfigRequest, Fragment, load_fragment
 from kernels.errors import CompileFailed
 from kernels.files.scratch import scratch
 from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
-from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from kernels.trees.tree import DEFAULT_ARCHIVES, NamedRevision, import_archive, resolve
 
 WAYS = ("clean", "ccache", "ours", "front")
 HOME = Path(tempfile.gettempdir()) / "kperflab-bench-build"
@@ -103,12 +103,29 @@ def main(
         costs = _costs(home, patched, chosen, generator, primed)
         same &= _equal(costs)
         _row(edit.name, costs, chosen)
-    alone_ways = [way for way in chosen if way in ("clean", "front")]
-    for number, (edit, revision) in enumerate(
-        series(commits, tree, base, next(iter(layers.values())), generator)
-    ):
+    made = series(commits, tree, base, next(iter(layers.values())), generator)
+    same &= _built_in_turn(home, request, made, chosen, clean_every, layers.values())
+    touched = any(_digest(path) != digest for path, digest in before.items())
+    print(
+        f"\nThe object directories of the bases are {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
+    )
+    return int(touched or not same)
+
+
+def _built_in_turn(
+    home: Path,
+    request: BuildRequest,
+    made: Iterable[tuple[Edit, NamedRevision]],
+    ways: Sequence[str],
+    clean_every: int,
+    bases: Iterable[Path],
+) -> bool:
+    """Build commits one after the other, each a base of its own, and print their rows; return whether the ways agree."""
+    _forget_series(home, bases)
+    alone_ways, same = [way for way in ways if way in ("clean", "front")], True
+    for number, (edit, revision) in enumerate(made):
         _say(f"{edit.name}: {', '.join(edit.files)}")
-        # A revision of its own is a base of its own: by the front over the layer of the revision before.
+        # By the front over the layer of the revision before.
         alone = replace(request, base=revision, revision=revision)
         ways_now = [way for way in alone_ways if way != "clean" or number % clean_every == 0]
         costs = {
@@ -116,11 +133,15 @@ def main(
         }
         same &= _equal(costs)
         _row(edit.name, costs, alone_ways)
-    touched = any(_digest(path) != digest for path, digest in before.items())
-    print(
-        f"\nThe object directories of the bases are {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
-    )
-    return int(touched or not same)
+    return same
+
+
+def _forget_series(home: Path, bases: Iterable[Path]) -> None:
+    """Remove the layers of an earlier run's commits: one of them would be nearer than the commit before."""
+    kept = {objects.parent for objects in bases}
+    for path in home.glob("objects/*/revision.json"):
+        if path.parent not in kept:
+            shutil.rmtree(path.parent)
 
 
 def _patched(request: BuildRequest, edit: Edit) -> BuildRequest:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Turns a variant into an artifact: once, in the sandbox, over the objects of its base.
 
-The base of an experiment is built from nothing, and its object directory kept as a layer. Every
+The base of an experiment is built from nothing, or over the layer of a near revision, and its object directory kept as a layer. Every
 variant is built in an overlay of that layer at the same path, so that make sees a finished build in
 which a few files are newer. A variant whose layer is gone builds the base again first: the next
 variants will want it too.

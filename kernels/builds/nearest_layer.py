@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find the layer of another revision that a base can be built over, as its variants are built over its own.
 
-CI and trends go from revision to revision, and most of these change a few C files and headers. Only layers of trusted
+CI and trends go from revision to revision, and many of these change a few C files and headers. Only layers of trusted
 revisions are taken, for trusted ones: what lies in a layer was written by its own tree's makefiles and tools.
 """
 

@@ -203,8 +203,8 @@ def test_the_nearest_layer_is_taken_and_variants_stand_on_the_new_one(
     assert same(variant, clean(based, back))
 
 
-def test_a_stranger_s_base_is_neither_built_over_another_nor_built_over(
-    based: Builder, pretend: PretendKernel, clean: Clean
+def test_a_base_that_nobody_vouches_for_is_neither_built_over_another_nor_built_over(
+    based: Builder, pretend: PretendKernel
 ) -> None:
     strange = as_base(pretend, header(pretend, "a comment"))
     assert based.build(strange).metadata.layer == ""
@@ -215,7 +215,7 @@ def test_a_stranger_s_base_is_neither_built_over_another_nor_built_over(
 @pytest.mark.parametrize(
     "note", ['{"family"', '{"family": "FAMILY"}', f'{{"family": "FAMILY", "tree_id": "{"5" * 40}"}}']
 )
-def test_a_layer_of_nobody_knows_what_is_not_built_over(
+def test_a_layer_that_does_not_say_what_it_is_of_is_not_built_over(
     based: Builder, pretend: PretendKernel, note: str
 ) -> None:
     """Neither where its note is damaged, nor where the repository has no such revision."""
