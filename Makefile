@@ -13,7 +13,7 @@ JOBS ?= 1
 SEED ?= 1
 CPUS ?= 8
 
-.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages faults campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-fleet test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front fuzz-front bench-repeat
+.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages faults campaign fleet test-fleet sbom audit lint docs setup setup-dev setup-all bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-fleet test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front fuzz-front bench-repeat
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,6 +23,9 @@ setup:
 
 setup-dev:
 	@./bootstrap dev
+
+setup-all:
+	@./bootstrap all
 
 demo: setup  ## replay a mail on real kernels: STORY=kernfs|inode|buffer|factorial|all, CLOCK=wall, SERVE=0 to end without serving
 	@$(PYTHON) -m workers.demo --story $(STORY) --clock $(CLOCK) --serve $(SERVE) --port $(PORT)
@@ -39,7 +42,7 @@ status:  ## what of it runs
 test: setup-dev  ## check, tests that start processes, and one of each real thing: kernel, browser, PostgreSQL, API, faults
 	$(call parts,lint+fast kernel guests+pages process+faults+postgres)
 
-test-all: setup-dev  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
+test-all: setup-all  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
 	$(call parts,lint+fast audit kernel guests+pages process+faults+postgres thorough campaign fleet)
 
 check: setup-dev  ## the fast loop: linters, types, and the tests that start no process
