@@ -7,7 +7,8 @@ vmlinux.boot and modules are compared without the release, which is part of ever
 ccache is at its best: primed by a build of the base at the very path. CPU is user plus system of everything started, with
 the work outside the sandbox.
 
-Over a layer, the objects that make wrote are counted beside those that truly differ from the base's, line tables aside.
+Over a layer, the objects that make wrote are counted beside those that truly differ from the base's, line tables aside, with
+the CPU seconds that gcc takes for these.
 
     python -m bench.build [--edits NAME,...] [--ways NAME,...] [--commits N] [--clean-every N] [--tree debian-6.1] [--home DIR] [--seed N]
 
@@ -31,6 +32,7 @@ from typing import Annotated
 import typer
 
 from bench.build_edits import SWITCHES, Edit, commit, edits, names, series
+from bench.build_reach import reach
 from bench.command import run as run_benchmark
 from bench.command import spent
 from kernels.artifacts.elf_sections import NOTE, sections
@@ -61,6 +63,7 @@ class Cost:
     """CPU seconds of one build, the hash of the vmlinux it made, and that of what boots ("" where a way makes none).
 
     written, changed: over a layer, the objects that make wrote, and those of them that differ in more than line tables.
+    reach: CPU seconds of gcc for the base's objects that changed.
     """
 
     cpu: float
@@ -69,6 +72,7 @@ class Cost:
     note: str = ""
     written: int = 0
     changed: int = 0
+    reach: float = 0.0
 
 
 def main(
@@ -222,7 +226,9 @@ def _by_builder(home: Path, request: BuildRequest, *, layered: bool = True, fron
             artifact = builder.build(request, on_progress=_follow)
         vmlinux, boots = sha256_of(artifact.vmlinux), _boots(artifact)
         note = ", ".join(f"{count} {event}" for event, count in sorted(builder.front_events.items()))
-        return Cost(used[0], vmlinux, boots, note and f" ({note})", len(written.pairs), written.changed())
+        changed = written.changed()
+        reached = reach(home, request, written.base, changed) if changed else 0.0
+        return Cost(used[0], vmlinux, boots, note and f" ({note})", len(written.pairs), len(changed), reached)
 
 
 class Written:
@@ -230,12 +236,14 @@ class Written:
 
     def __init__(self, place: Path) -> None:
         self._place = place
+        self.base = place
         self.pairs: list[tuple[Path, Path]] = []
 
     def keep(self, built: FinishedBuild) -> None:
         """Link what was written, each beside the base's own object."""
         if not (upper := built.objects.upper):
             return
+        self.base = built.objects.lower
         for path in upper.rglob("*.o"):
             base = built.objects.lower / path.relative_to(upper)
             if path.is_file() and base.is_file() and not path.name.startswith((".", "vmlinux")):
@@ -244,9 +252,13 @@ class Written:
                 kept.hardlink_to(path)
                 self.pairs.append((kept, base))
 
-    def changed(self) -> int:
-        """Return how many of them differ from the base's in more than line tables."""
-        return sum(_without_lines(kept) != _without_lines(base) for kept, base in self.pairs)
+    def changed(self) -> list[str]:
+        """Return those that differ from the base's in more than line tables."""
+        return [
+            str(base.relative_to(self.base))
+            for kept, base in self.pairs
+            if _without_lines(kept) != _without_lines(base)
+        ]
 
 
 def _without_lines(path: Path) -> bytes:
@@ -328,7 +340,11 @@ def _equal(costs: dict[str, Cost]) -> bool:
 def _result(costs: dict[str, Cost]) -> str:
     """Return whether the ways agree, and how many objects the last of those over a layer wrote and changed."""
     agree = "not compared" if len(costs) == 1 else "identical" if _equal(costs) else "DIFFERS"
-    over = [f"{cost.written} written, {cost.changed} changed" for cost in costs.values() if cost.written]
+    over = [
+        f"{cost.written} written, {cost.changed} changed: {cost.reach:.0f} by gcc"
+        for cost in costs.values()
+        if cost.written
+    ]
     return "; ".join([agree, *over[-1:]])
 
 
