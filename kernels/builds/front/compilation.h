@@ -26,7 +26,8 @@ enum class Swept {
 
 class Compilation {
 public:
-    Compilation(const Settings &settings, Words arguments);
+    // learnt: of the sweep, null outside of one.
+    Compilation(const Settings &settings, Words arguments, Learnt *learnt = nullptr);
 
     // Makes the object. Does not return where the compiler takes over; else returns the status of the program.
     int make();
