@@ -16,10 +16,10 @@ const std::string UNKNOWN = "unknown";
 
 }
 
-Compilation::Compilation(const Settings &settings, Words arguments, Learnt *learnt)
+Compilation::Compilation(const Settings &settings, Words arguments)
     : settings_(settings), store_(settings.read, settings.write), arguments_(std::move(arguments)), plan_(read_arguments(arguments_)),
       compiler_(settings_, plan_, store_, temporary_), source_(plan_, store_, temporary_, compiler_, settings_.compiler),
-      file_(source_.file), known_(store_, compiler_.begun("check"), learnt), beside_(dependency_file(plan_).empty() ? "" : plan_.output) {}
+      file_(source_.file), known_(store_, compiler_.begun("check")), beside_(dependency_file(plan_).empty() ? "" : plan_.output) {}
 
 int Compilation::make() {
     const bool asked = plan_.reason.empty() && Beside::is_proof(beside_.made_of());
@@ -223,7 +223,11 @@ std::string Compilation::compile() {
 
 std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     fresh.runs = known_.unknown(file_.reading, {});
-    const auto asked = known_.unlearnt(file_, fresh.runs);
+    std::vector<uint32_t> asked;
+    for (auto run : fresh.runs)
+        for (uint32_t number = file_.reading.runs[run].first; number < file_.reading.runs[run].end; number++)
+            if (file_.is_unused(number))
+                asked.push_back(number);
     if (!compiler_.assembler(entry.assembler))
         return "assembler";
     std::vector<bool> hollow;

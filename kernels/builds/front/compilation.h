@@ -26,8 +26,7 @@ enum class Swept {
 
 class Compilation {
 public:
-    // learnt: of the sweep, null outside of one.
-    Compilation(const Settings &settings, Words arguments, Learnt *learnt = nullptr);
+    Compilation(const Settings &settings, Words arguments);
 
     // Makes the object. Does not return where the compiler takes over; else returns the status of the program.
     int make();

@@ -2,23 +2,9 @@
 #include "known_runs.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 
 namespace front {
-
-namespace {
-
-uint64_t number_at(const std::string &bytes, size_t at) {
-    uint64_t number;
-    std::memcpy(&number, bytes.data() + at, sizeof number);
-    return number;
-}
-
-}
-
-KnownRuns::KnownRuns(const Store &store, Blake2b begun, Learnt *learnt)
-    : store_(store), begun_(begun), learnt_(learnt), flags_(number_at(Blake2b(begun).bytes(), 0)) {}
 
 std::vector<uint32_t> KnownRuns::unknown(const Reading &reading, const std::vector<std::string> &known) const {
     std::vector<uint32_t> list;
@@ -44,19 +30,10 @@ std::vector<uint32_t> KnownRuns::unread(const Declarations &file, const std::vec
             if (!file.is_unused(number))
                 continue;
             const std::string piece = file.reading.sum(number);
-            if (!known.count(piece) && !is_learnt(piece) && !store_.has(name_of(piece)))
+            if (!known.count(piece) && !store_.has(name_of(piece)))
                 list.push_back(number);
         }
     }
-    return list;
-}
-
-std::vector<uint32_t> KnownRuns::unlearnt(const Declarations &file, const std::vector<uint32_t> &runs) const {
-    std::vector<uint32_t> list;
-    for (auto run : runs)
-        for (uint32_t number = file.reading.runs[run].first; number < file.reading.runs[run].end; number++)
-            if (file.is_unused(number) && !is_learnt(file.reading.sum(number)))
-                list.push_back(number);
     return list;
 }
 
@@ -64,25 +41,12 @@ void KnownRuns::keep(const Reading &reading, const std::vector<uint32_t> &runs) 
     for (auto run : runs) {
         auto &[first, end, sum] = reading.runs[run];
         store_.put(name_of(sum), reading.sums.substr(first * SUM, (end - first) * SUM));
-        for (uint32_t number = first; number < end; number++)
-            learn(reading.sum(number));
     }
 }
 
 void KnownRuns::keep_pieces(const Reading &reading, const std::vector<uint32_t> &pieces) const {
-    for (auto number : pieces) {
+    for (auto number : pieces)
         store_.put(name_of(reading.sum(number)), "good");
-        learn(reading.sum(number));
-    }
-}
-
-bool KnownRuns::is_learnt(const std::string &piece) const {
-    return learnt_ && learnt_->has(number_at(piece, 0) ^ flags_, number_at(piece, SUM / 2));
-}
-
-void KnownRuns::learn(const std::string &piece) const {
-    if (learnt_)
-        learnt_->add(number_at(piece, 0) ^ flags_, number_at(piece, SUM / 2));
 }
 
 }

@@ -118,12 +118,12 @@ void say(const char *what, const std::string &path) {
     [[maybe_unused]] ssize_t written = write(STDOUT_FILENO, line.data(), line.size());
 }
 
-void look_at(const Settings &settings, const Candidate &candidate, Shared &shared, Learnt &learnt) {
+void look_at(const Settings &settings, const Candidate &candidate, Shared &shared) {
     auto &object = candidate.object;
     const std::string made_of = Beside(object.path).made_of();
     if (made_of.empty())
         return;
-    const Swept swept = Compilation(settings, object.arguments, &learnt).sweep(made_of, shared.compiles);
+    const Swept swept = Compilation(settings, object.arguments).sweep(made_of, shared.compiles);
     if (swept == Swept::Failed)
         shared.compiles = false;
     if (swept == Swept::Ready)
@@ -149,11 +149,10 @@ int sweep(const Settings &settings, const Words &arguments) {
     if (place == MAP_FAILED)
         return 1;
     auto &shared = *new (place) Shared;
-    Learnt learnt;
     for (size_t number = 0; number < processes; number++)
         if (!fork()) {
             for (size_t at; (at = shared.next.fetch_add(1)) < list.size();)
-                look_at(settings, list[at], shared, learnt);
+                look_at(settings, list[at], shared);
             _exit(0);
         }
     int status, worst = 0;

@@ -42,18 +42,15 @@ class Sweeps:
     pretend: PretendKernel
     home: Path
     base: NamedRevision
-    files: Mapping[str, str]
 
     def request(self, files: Mapping[str, str]) -> BuildRequest:
         """Return the request for the base with some files as they are here."""
-        revision = self.pretend.variant({**self.files, **files}) if files else self.base
+        revision = self.pretend.variant({**BASE, **files}) if files else self.base
         return replace(self.pretend.request(revision), base=self.base, trusted=True)
 
-    def build(
-        self, files: Mapping[str, str], *, cores: int = 2
-    ) -> tuple[Artifact, dict[str, str], Counter[str]]:
+    def build(self, files: Mapping[str, str]) -> tuple[Artifact, dict[str, str], Counter[str]]:
         """Build over the base; return the artifact, SAME or CC for each object, and the front's events."""
-        builder = Builder(self.home, Limits(seconds=120, cores=cores), front=True)
+        builder = Builder(self.home, Limits(seconds=120, cores=2), front=True)
         artifact = builder.build(self.request(files))
         # What the sweep compiled, make names too.
         steps = {path: step for step, path in _OBJECT.findall(artifact.log.read_text())}
@@ -74,7 +71,7 @@ def sweeps(pretend: PretendKernel, tmp_path_factory: pytest.TempPathFactory) -> 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kernels.builds.front_build.compile_front", lambda root: program)
         patched.setattr("kernels.builds.front_build.PROVEN", 0)
-        sweeps = Sweeps(pretend, tmp_path_factory.mktemp("sweep") / "home", pretend.variant(BASE), BASE)
+        sweeps = Sweeps(pretend, tmp_path_factory.mktemp("sweep") / "home", pretend.variant(BASE))
         _, steps, _ = sweeps.build({})
         assert set(steps.values()) == {"CC"}
         yield sweeps
@@ -83,9 +80,9 @@ def sweeps(pretend: PretendKernel, tmp_path_factory: pytest.TempPathFactory) -> 
 FIELD = ("unsigned long i_ino;", "long i_more;\n\tunsigned long i_ino;")
 
 
-def header(old: str, new: str, files: Mapping[str, str] = BASE) -> dict[str, str]:
+def header(old: str, new: str) -> dict[str, str]:
     """Return fs.h of the base with one place changed."""
-    text = files["include/linux/fs.h"]
+    text = BASE["include/linux/fs.h"]
     assert text.count(old) == 1
     return {"include/linux/fs.h": text.replace(old, new)}
 
@@ -149,41 +146,6 @@ def test_what_is_drawn_for_a_proof_is_compiled(sweeps: Sweeps, monkeypatch: pyte
     _, steps, events = sweeps.build(header(USED, USED + "int another(int);\n"))
     assert set(steps.values()) == {"CC"}
     assert events["proven"] == 3
-
-
-@pytest.fixture(scope="module")
-def told_apart(sweeps: Sweeps, tmp_path_factory: pytest.TempPathFactory) -> Sweeps:
-    """Sweeps whose panic.o uses nothing of fs.h, and reads it behind other declarations than the rest."""
-    files = BASE | {
-        "include/linux/fs.h": BASE["include/linux/fs.h"].replace(LAST, "extern int twice;\n" + LAST),
-        "kernel/panic.c": "extern int twice;\nlong nobody_calls(int);\n#include <linux/fs.h>\n"
-        "int panics;\n\nvoid start(void)\n{\n\tpanics++;\n}\n",
-    }
-    pretend = sweeps.pretend
-    other = Sweeps(pretend, tmp_path_factory.mktemp("apart") / "home", pretend.variant(files), files)
-    other.build({})
-    return other
-
-
-@pytest.mark.process
-def test_declarations_that_the_sweep_has_compiled_are_not_checked_again_behind_others(
-    told_apart: Sweeps, tmp_path: Path
-) -> None:
-    files = header(*FIELD, told_apart.files)
-    artifact, steps, events = told_apart.build(files, cores=1)
-    assert (steps["kernel/panic"], events["checked"]) == ("SAME", 0)
-    assert same(artifact, told_apart.clean(files, tmp_path))
-
-
-@pytest.mark.process
-def test_a_declaration_that_is_wrong_behind_others_fails_the_build_though_the_sweep_has_compiled_it(
-    told_apart: Sweeps,
-) -> None:
-    files = header(*FIELD, told_apart.files)
-    text = files["include/linux/fs.h"]
-    files["include/linux/fs.h"] = text.replace(LAST, LAST + "int nobody_calls(int);\n")
-    with pytest.raises(CompileFailed, match="conflicting types"):
-        told_apart.build(files, cores=1)
 
 
 @pytest.mark.process
