@@ -35,15 +35,15 @@ class Course:
     scraped: str = "1m"
 
 
-def told(name: str, **labels: str) -> str:
+def metric(name: str, **labels: str) -> str:
     return f"kperflab_{name}{{" + ",".join(f'{label}="{value}"' for label, value in labels.items()) + "}"
 
 
-def of_target(enabled: str = "1x9999", quarantined: str = "0x9999", up: str = "1x9999") -> dict[str, str]:
+def target(enabled: str = "1x9999", quarantined: str = "0x9999", up: str = "1x9999") -> dict[str, str]:
     return {
-        told("target_enabled", target="n1"): enabled,
-        told("target_quarantined", target="n1"): quarantined,
-        told("target_up", target="n1"): up,
+        metric("target_enabled", target="n1"): enabled,
+        metric("target_quarantined", target="n1"): quarantined,
+        metric("target_up", target="n1"): up,
     }
 
 
@@ -54,75 +54,80 @@ COURSES = {
     "another job that is down": Course("LabDown", {'up{job="node"}': "0x99"}, ("90m",)),
     "a store away on all web servers": Course(
         "LabNotReady",
-        {told("ready", check="store"): "1x9 0x5 1x9", told("ready", check="redis"): "1x99"},
+        {metric("ready", check="store"): "1x9 0x5 1x9", metric("ready", check="redis"): "1x99"},
         ("11m", "16m"),
         ("12m", "15m"),
     ),
     "a queue whose last worker is gone": Course(
         "QueueForsaken",
-        {told("queue_waiting", queue="build"): "3x99", told("queue_workers", queue="build"): "1x9 0x89"},
+        {metric("queue_waiting", queue="build"): "3x99", metric("queue_workers", queue="build"): "1x9 0x89"},
         ("19m",),
         ("20m", "90m"),
     ),
     "a queue without work or workers": Course(
         "QueueForsaken",
-        {told("queue_waiting", queue="build"): "0x99", told("queue_workers", queue="build"): "0x99"},
+        {metric("queue_waiting", queue="build"): "0x99", metric("queue_workers", queue="build"): "0x99"},
         ("90m",),
     ),
     "workers that restart within the time": Course(
         "QueueForsaken",
-        {told("queue_waiting", queue="build"): "3x99", told("queue_workers", queue="build"): "1x9 0x8 1x80"},
+        {
+            metric("queue_waiting", queue="build"): "3x99",
+            metric("queue_workers", queue="build"): "1x9 0x8 1x80",
+        },
         ("10m", "18m", "60m"),
     ),
     "work that waits for six hours": Course(
-        "QueueSlow", {told("queue_oldest_wait_seconds", queue="build"): "0+60x600"}, ("6h15m",), ("6h16m",)
+        "QueueSlow", {metric("queue_oldest_wait_seconds", queue="build"): "0+60x600"}, ("6h15m",), ("6h16m",)
     ),
     "a claim that stays overdue": Course(
-        "LeaseNotTakenBack", {told("lease_overdue_seconds", kind="run"): "0+60x99"}, ("3m",), ("4m", "60m")
+        "LeaseNotTakenBack", {metric("lease_overdue_seconds", kind="run"): "0+60x99"}, ("3m",), ("4m", "60m")
     ),
     "a target in quarantine, until it is released": Course(
         "TargetQuarantined",
-        of_target(quarantined="0x9 1x9 0x99", up="1x9 0x9 1x99"),
+        target(quarantined="0x9 1x9 0x99", up="1x9 0x9 1x99"),
         ("10m", "20m"),
         ("11m", "19m"),
     ),
-    "a target without a worker": Course("TargetNotServed", of_target(up="0x9999"), ("9m",), ("10m", "90m")),
-    "a disabled target": Course("TargetNotServed", of_target(enabled="0x9999", up="0x9999"), ("90m",)),
+    "a target without a worker": Course("TargetNotServed", target(up="0x9999"), ("9m",), ("10m", "90m")),
+    "a disabled target": Course("TargetNotServed", target(enabled="0x9999", up="0x9999"), ("90m",)),
     "a health check that failed": Course(
         "TargetUnchecked",
-        {told("target_check_ok", target="n1"): "1x9 0x99"},
+        {metric("target_check_ok", target="n1"): "1x9 0x99"},
         ("69m",),
         ("70m",),
     ),
     "a last check of three days ago": Course(
         "TargetUnchecked",
         {
-            told("target_check_ok", target="n1"): "1x9999",
-            told("target_last_check_timestamp_seconds", target="n1"): "0x9999",
+            metric("target_check_ok", target="n1"): "1x9999",
+            metric("target_last_check_timestamp_seconds", target="n1"): "0x9999",
         },
         ("72h", "73h"),
         ("73h1m",),
     ),
     "a machine that became slower": Course(
-        "TargetDrifts", {told("target_drift_ratio", target="n1"): "0.01x9 0.08x99"}, ("69m",), ("70m",)
+        "TargetDrifts", {metric("target_drift_ratio", target="n1"): "0.01x9 0.08x99"}, ("69m",), ("70m",)
     ),
     "a machine that became faster": Course(
-        "TargetDrifts", {told("target_drift_ratio", target="n1"): "-0.08x99"}, ("59m",), ("60m",)
+        "TargetDrifts", {metric("target_drift_ratio", target="n1"): "-0.08x99"}, ("59m",), ("60m",)
     ),
     "a fifth of the hour's boots lost by the lab": Course(
         "LabFaults",
         {
-            told("last_hour_runs", target="n1", outcome="ok", blame=""): "80x99",
-            told("last_hour_runs", target="n1", outcome="lost", blame="lab"): "0x9 20x89",
+            metric("last_hour_runs", target="n1", outcome="ok", blame=""): "80x99",
+            metric("last_hour_runs", target="n1", outcome="lost", blame="lab"): "0x9 20x89",
         },
         ("24m",),
         ("25m",),
     ),
     "kernels that crash": Course(
-        "LabFaults", {told("last_hour_runs", target="n1", outcome="panic", blame="kernel"): "50x99"}, ("90m",)
+        "LabFaults",
+        {metric("last_hour_runs", target="n1", outcome="panic", blame="kernel"): "50x99"},
+        ("90m",),
     ),
     "an hour without boots": Course(
-        "LabFaults", {told("last_hour_runs", target="n1", outcome="lost", blame="lab"): "0x99"}, ("90m",)
+        "LabFaults", {metric("last_hour_runs", target="n1", outcome="lost", blame="lab"): "0x99"}, ("90m",)
     ),
     "six late answers at once, for an hour": Course(
         "LateAnswers", {"kperflab_late_answers_total": "0x9 6x999"}, ("10m", "2h"), ("11m", "60m")
@@ -153,9 +158,9 @@ COURSES = {
     "a host whose two workers are gone": Course(
         "WorkersGone",
         {
-            told("workers", host="h1", state="working"): "2x9 stale",
-            told("workers", host="h1", state="gone"): "_x9 2x99",
-            told("workers", host="h2", state="working"): "1x199",
+            metric("workers", host="h1", state="working"): "2x9 stale",
+            metric("workers", host="h1", state="gone"): "_x9 2x99",
+            metric("workers", host="h2", state="working"): "1x199",
         },
         ("19m",),
         ("20m", "60m"),
@@ -163,18 +168,18 @@ COURSES = {
     "a host with one of two workers gone": Course(
         "WorkersGone",
         {
-            told("workers", host="h1", state="working"): "1x99",
-            told("workers", host="h1", state="gone"): "1x99",
+            metric("workers", host="h1", state="working"): "1x99",
+            metric("workers", host="h1", state="gone"): "1x99",
         },
         ("60m",),
     ),
     "a host's disk that fills": Course(
         "DiskShort",
         {
-            told("disk_free_bytes", host="h1"): "200-10x20",
-            told("disk_size_bytes", host="h1"): "1000x99",
-            told("disk_free_bytes", host="h2"): "500x99",
-            told("disk_size_bytes", host="h2"): "1000x99",
+            metric("disk_free_bytes", host="h1"): "200-10x20",
+            metric("disk_size_bytes", host="h1"): "1000x99",
+            metric("disk_free_bytes", host="h2"): "500x99",
+            metric("disk_size_bytes", host="h2"): "1000x99",
         },
         ("11m", "20m"),
         ("21m",),
@@ -182,23 +187,23 @@ COURSES = {
     "a store whose disk is full": Course(
         "StoreShort",
         {
-            told("storage_free_bytes", place="store", host=""): "50x99",
-            told("storage_used_bytes", place="store", host=""): "950x99",
-            told("storage_free_bytes", place="home", host="h1"): "500x99",
-            told("storage_used_bytes", place="home", host="h1"): "500x99",
+            metric("storage_free_bytes", place="store", host=""): "50x99",
+            metric("storage_used_bytes", place="store", host=""): "950x99",
+            metric("storage_free_bytes", place="home", host="h1"): "500x99",
+            metric("storage_used_bytes", place="home", host="h1"): "500x99",
         },
         ("9m",),
         ("10m",),
     ),
     "a policy that was not applied for two days": Course(
         "FilesNotExpired",
-        {told("chore_done_timestamp_seconds", chore="expire_files"): "0x9999"},
+        {metric("chore_done_timestamp_seconds", chore="expire_files"): "0x9999"},
         ("48h", "49h"),
         ("49h1m",),
     ),
     "a policy that is applied daily": Course(
         "FilesNotExpired",
-        {told("chore_done_timestamp_seconds", chore="expire_files"): "0x1439 86400x1439 172800x1439"},
+        {metric("chore_done_timestamp_seconds", chore="expire_files"): "0x1439 86400x1439 172800x1439"},
         ("24h", "47h", "71h"),
     ),
     "receivers that do not answer": Course(
@@ -207,9 +212,9 @@ COURSES = {
     "pages of two seconds": Course(
         "PagesSlow",
         {
-            told("http_request_duration_seconds_bucket", view="runs", le="1"): "0+1x99",
-            told("http_request_duration_seconds_bucket", view="runs", le="2.5"): "0+9x99",
-            told("http_request_duration_seconds_bucket", view="runs", le="+Inf"): "0+9x99",
+            metric("http_request_duration_seconds_bucket", view="runs", le="1"): "0+1x99",
+            metric("http_request_duration_seconds_bucket", view="runs", le="2.5"): "0+9x99",
+            metric("http_request_duration_seconds_bucket", view="runs", le="+Inf"): "0+9x99",
         },
         ("15m",),
         ("20m",),
@@ -217,16 +222,16 @@ COURSES = {
     "scrapes of two seconds": Course(
         "PagesSlow",
         {
-            told("http_request_duration_seconds_bucket", view="metrics", le="1"): "0+1x99",
-            told("http_request_duration_seconds_bucket", view="metrics", le="2.5"): "0+9x99",
-            told("http_request_duration_seconds_bucket", view="metrics", le="+Inf"): "0+9x99",
+            metric("http_request_duration_seconds_bucket", view="metrics", le="1"): "0+1x99",
+            metric("http_request_duration_seconds_bucket", view="metrics", le="2.5"): "0+9x99",
+            metric("http_request_duration_seconds_bucket", view="metrics", le="+Inf"): "0+9x99",
         },
         ("60m",),
     ),
 }
 
 
-def checked(course: Course, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_promtool(course: Course, folder: Path) -> subprocess.CompletedProcess[str]:
     def look(time: str, *alerts: str) -> dict[str, object]:
         firing = [{"labels": f'{{alertname="{alert}"}}', "value": 1} for alert in alerts]
         return {
@@ -252,7 +257,7 @@ def checked(course: Course, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", COURSES)
 def test_an_alert_fires_when_its_condition_has_lasted_and_not_before(name: str, tmp_path: Path) -> None:
-    done = checked(COURSES[name], tmp_path)
+    done = run_promtool(COURSES[name], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
