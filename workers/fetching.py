@@ -26,7 +26,9 @@ from lab.submission.fetches.queue import (
     forget_fetches,
     renew_fetch,
     return_dead_fetches,
+    return_interrupted_fetch,
 )
+from workers.fetch_child import TRY_AGAIN
 from workers.processes import Usage, end_all, usage_of
 from workers.repeating import Timetable, repeating
 
@@ -135,7 +137,10 @@ class FetchChildren:
 
     def _ended(self, child: Child, code: int) -> None:
         log.info("%s is over after %.1f s", child.row, monotonic() - child.began)
-        if code:
+        if code == TRY_AGAIN:
+            if return_interrupted_fetch(child.row.pk, child.row.token):
+                log.warning("%s lost the database", child.row)
+        elif code:
             lost = LabUnable(f"the worker's process for this ended with status {code}; see the worker's log")
             _fail(child.row, lost)
 

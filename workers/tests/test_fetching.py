@@ -13,20 +13,24 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from lab.experiments.limits import FETCH_SLOTS, FETCHES_RUNNING_EACH, PREVIEW_UNWATCHED_S
 from lab.models import Fetch, User
 from lab.submission.fetches.queue import (
     MOST_ATTEMPTS,
+    MOST_INTERRUPTED,
     cancel_unwatched,
     claim_fetch,
     finish_fetch,
     return_dead_fetches,
+    return_interrupted_fetch,
 )
 from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
+from lab.submission.fetches.work import carry_out
 from lab.tests.factories import make_user
-from workers.fetching import BUSY_CPU_S, Bounds, FetchChildren
+from workers.fetching import BUSY_CPU_S, CHILD, Bounds, FetchChildren
 from workers.processes import usage_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.hostile, pytest.mark.process]
@@ -224,6 +228,44 @@ def test_a_child_that_dies_is_the_labs_fault_and_no_verdict_on_the_description(
     row = until_over(hands[0], asked(alice))
     assert (row.state, row.problem["kind"]) == ("failed", "LabUnable")
     assert "ended with status 3" in row.problem["message"]
+
+
+def test_a_fetch_that_loses_the_database_is_carried_out_again_and_given_up_after_five_times(
+    alice: User, hands: list[FetchChildren], caplog: pytest.LogCaptureFixture
+) -> None:
+    # A process that finds no database, as while one restarts.
+    away = ("env", "KPERFLAB_DATABASE=postgres://lab@127.0.0.1:9/lab?sslmode=disable", *CHILD)
+    hands.append(FetchChildren(command=away))
+    row = until_over(hands[0], asked(alice))
+    assert caplog.text.count("lost the database") == MOST_INTERRUPTED
+    assert (row.state, row.attempt, row.problem["kind"]) == ("failed", MOST_INTERRUPTED, "LabUnable")
+    assert "went away 5 times" in row.problem["message"]
+
+
+def test_a_fetch_that_was_over_when_its_process_lost_the_database_stays_over(alice: User) -> None:
+    row = asked(alice)
+    claimed = claim_fetch(by="host:1:1")
+    assert claimed is not None
+    finish_fetch(row.pk, claimed.token, preview={})
+    assert not return_interrupted_fetch(row.pk, claimed.token)
+    row.refresh_from_db()
+    assert row.state == "done"
+
+
+def test_a_database_that_goes_away_says_nothing_about_the_description(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("terminating connection due to administrator command")
+
+    monkeypatch.setattr("lab.submission.fetches.work.fetch_series", away)
+    row = asked(alice)
+    claimed = claim_fetch(by="host:1:1")
+    assert claimed is not None
+    with pytest.raises(OperationalError):
+        carry_out(row.pk, claimed.token)
+    row.refresh_from_db()
+    assert (row.state, row.problem) == ("running", {})
 
 
 def test_there_are_never_more_than_the_slots_and_people_share_them(db: None) -> None:

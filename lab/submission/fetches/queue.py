@@ -24,6 +24,8 @@ from lab.submission.fetches.problem import problem_of
 LEASE_S = 30.0
 # A fetch whose worker died twice is not retried: it may be what kills them.
 MOST_ATTEMPTS = 2
+# One that lost the database is retried more often: databases restart, and a fetch does not make them.
+MOST_INTERRUPTED = 5
 _UNCLAIMED: dict[str, Any] = {"slot": None, "claimed_by": "", "token": "", "lease_until": None}
 
 
@@ -130,15 +132,31 @@ def return_dead_fetches(alive: Callable[[str], bool] = is_alive) -> list[int]:
     for row in rows.only("pk", "token", "claimed_by", "attempt"):
         if row.pk not in expired and alive(row.claimed_by):
             continue
-        if row.attempt >= MOST_ATTEMPTS:
-            lost = LabUnable(f"the worker ended {row.attempt} times during this work; see its log")
-            ended = {**_UNCLAIMED, "finished_at": timezone.now(), "problem": problem_of(lost), "key": ""}
-            won = move(Fetch, row.pk, FetchState.RUNNING, FetchState.FAILED, held=row.token, **ended)
-        else:
-            won = move(Fetch, row.pk, FetchState.RUNNING, FetchState.WAITING, held=row.token, **_UNCLAIMED)
-        if won:
+        why = f"the worker ended {row.attempt} times during this work; see its log"
+        if _put_back(row, "" if row.attempt < MOST_ATTEMPTS else why):
             returned.append(row.pk)
     return returned
+
+
+def return_interrupted_fetch(fetch_id: int, token: str) -> bool:
+    """Put back a fetch whose process lost the database, or end it after MOST_INTERRUPTED attempts; False where it has ended already."""
+    row = Fetch.objects.only("pk", "token", "attempt").get(pk=fetch_id)
+    why = f"the database went away {row.attempt} times during this work; see the worker's log"
+    row.token = token
+    return _put_back(row, "" if row.attempt < MOST_INTERRUPTED else why)
+
+
+def _put_back(row: Fetch, problem: str) -> bool:
+    """Let a running fetch wait again, or end it with a problem; False where another process holds it."""
+    if not problem:
+        return move(Fetch, row.pk, FetchState.RUNNING, FetchState.WAITING, held=row.token, **_UNCLAIMED)
+    ended = {
+        **_UNCLAIMED,
+        "finished_at": timezone.now(),
+        "problem": problem_of(LabUnable(problem)),
+        "key": "",
+    }
+    return move(Fetch, row.pk, FetchState.RUNNING, FetchState.FAILED, held=row.token, **ended)
 
 
 def cancel_unwatched() -> int:

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
+
 from lab.errors import FetchLost, LabError, LabUnable
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Fetch
@@ -28,13 +30,16 @@ log = logging.getLogger(__name__)
 
 
 def carry_out(fetch_id: int, token: str, *, home: Path | None = None) -> None:
-    """Fetch what is wanted, then preview or submit it; the row says how it ended. Raises FetchLost."""
+    """Fetch what is wanted, then preview or submit it; the row says how it ended.
+
+    Raises FetchLost, and OperationalError or InterfaceError where the database goes away: then nothing was written.
+    """
     row = Fetch.objects.select_related("user", "origin").filter(pk=fetch_id, token=token).first()
     if row is None:
         raise FetchLost(f"fetch {fetch_id} is not ours")
     try:
         _carry_out(row, home)
-    except FetchLost:
+    except (FetchLost, OperationalError, InterfaceError):
         raise
     except LabError as exc:
         fail_fetch(row.pk, token, exc)
