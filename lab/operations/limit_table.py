@@ -142,6 +142,7 @@ _TABLE: dict[str, Sequence[Row]] = {
             "until a preview whose page is closed is cancelled",
         ),
         (fetch_queue, "MOST_ATTEMPTS", "fetch_attempts", "attempts", "of a fetch whose worker disappears"),
+        (fetch_queue, "MOST_INTERRUPTED", "fetch_interruptions", "attempts", "of a fetch that loses the database"),
     ),
     "Configs and builds": (
         (resolve, "CONFIG_SECONDS", "config_seconds", "seconds", "how long a config may take"),
