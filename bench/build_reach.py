@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The CPU time that gcc takes for the objects that a change truly reaches: a build can do with no less, and that of its links."""
+"""The CPU time that gcc takes for the objects that a change truly reaches: no build of the change can compile less."""
 
 from collections.abc import Sequence
 from pathlib import Path

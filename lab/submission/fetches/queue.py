@@ -140,9 +140,10 @@ def return_dead_fetches(alive: Callable[[str], bool] = is_alive) -> list[int]:
 
 def return_interrupted_fetch(fetch_id: int, token: str) -> bool:
     """Put back a fetch whose process lost the database, or end it after MOST_INTERRUPTED attempts; False where it has ended already."""
-    row = Fetch.objects.only("pk", "token", "attempt").get(pk=fetch_id)
+    row = Fetch.objects.only("pk", "token", "attempt").filter(pk=fetch_id, token=token).first()
+    if row is None:
+        return False
     why = f"the database went away {row.attempt} times during this work; see the worker's log"
-    row.token = token
     return _put_back(row, "" if row.attempt < MOST_INTERRUPTED else why)
 
 
