@@ -39,12 +39,17 @@ def gone() -> int:
 
 
 @pytest.fixture
-def parent() -> Path:
-    """Return the directory of this machine's control groups."""
+def parent(tmp_path: Path) -> Iterator[Path]:
+    """A control group for the test's own groups: every build on this machine removes what killed builders left in the machine's."""
     with memory_group(64 << 20) as group:
         if not group.procs:
             pytest.skip("no control groups can be made here: run as root")
-        return Path(group.procs).parent.parent
+        folder = Path(group.procs).parent.parent / f"kperflab-tests.{os.getpid()}.{tmp_path.name}"
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            folder.rmdir()
 
 
 def test_what_a_killed_builder_left_is_killed_and_its_group_removed(parent: Path, gone: int) -> None:
@@ -52,7 +57,7 @@ def test_what_a_killed_builder_left_is_killed_and_its_group_removed(parent: Path
     group.mkdir()
     with sleeping() as process:
         (group / "cgroup.procs").write_text(str(process.pid))
-        assert end_leftovers() == 1
+        assert end_leftovers(parent) == 1
         assert process.wait(10) == -9
     assert not group.exists()
 
@@ -63,7 +68,7 @@ def test_what_a_living_builder_has_there_goes_on(parent: Path) -> None:
     try:
         with sleeping() as process:
             (group / "cgroup.procs").write_text(str(process.pid))
-            end_leftovers()
+            end_leftovers(parent)
             assert process.poll() is None
     finally:
         group.rmdir()
@@ -74,7 +79,7 @@ def test_the_next_build_ends_it(parent: Path, gone: int) -> None:
     group.mkdir()
     with sleeping() as process:
         (group / "cgroup.procs").write_text(str(process.pid))
-        with memory_group(64 << 20):
+        with memory_group(64 << 20, parent):
             assert process.wait(10) == -9
 
 
@@ -84,7 +89,7 @@ def test_a_builder_of_another_container_is_not_taken_for_one_that_is_gone(parent
     try:
         with sleeping() as process:
             (group / "cgroup.procs").write_text(str(process.pid))
-            end_leftovers()
+            end_leftovers(parent)
             assert process.poll() is None
     finally:
         group.rmdir()
