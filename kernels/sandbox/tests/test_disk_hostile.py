@@ -18,7 +18,7 @@ from kernels.files.scratch import remove_tree
 from kernels.sandbox.command import Layer, SandboxPlace
 from kernels.sandbox.disk_quota import DiskUse, Quota
 from kernels.sandbox.take_files import take
-from kernels.tests.inside import LIMITS, attempt, gone, new_place
+from kernels.tests.inside import LIMITS, attempt, gone, new_place, own
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
@@ -61,14 +61,14 @@ def test_a_build_that_fills_the_disk_is_stopped_for_it(
     monkeypatch.setattr("kernels.sandbox.disk_quota._LEAST_BYTES", 0)
     monkeypatch.setattr("kernels.sandbox.disk_quota._LEAST_FILES", 0)
     limits = replace(LIMITS, disk=64 << 20, files=3000, seconds=60)
-    seen = attempt(place, f"{FILLS[what]} 2>/dev/null; sleep 4714", limits=limits)
+    seen = attempt(place, f"{FILLS[what]} 2>/dev/null; sleep {own(4714)}", limits=limits)
     assert seen.ended.stopped == "quota"
     with pytest.raises(
         BuildTooLarge, match=r"the build filled more than 0\.0625 GiB .*, or made more than 3000 files"
     ) as raised:
         refuse_lacks(seen.ended, seen.lines, limits, what="the build", home=tmp_path)
     assert (raised.value.blame, raised.value.retry) == ("submission", False)
-    assert gone("^sleep 4714")
+    assert gone(4714)
 
 
 def test_a_folder_that_hides_what_is_in_it_counts_as_too_much(

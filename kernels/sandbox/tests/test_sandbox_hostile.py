@@ -15,7 +15,7 @@ import pytest
 from kernels.builds.lab_faults import refuse_lacks
 from kernels.errors import BuildOutOfMemory
 from kernels.sandbox.command import Layer, SandboxPlace, run
-from kernels.tests.inside import ENVIRONMENT, LIMITS, attempt, gone, new_place
+from kernels.tests.inside import ENVIRONMENT, LIMITS, attempt, gone, new_place, own
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
@@ -182,17 +182,16 @@ def test_signals_reach_no_process_outside(place: SandboxPlace, signal: str) -> N
     ],
 )
 def test_what_goes_on_in_the_background_ends_with_the_build(place: SandboxPlace, way: str) -> None:
-    attempt(place, f"{way}\necho end", limits=replace(LIMITS, seconds=5))
-    assert gone("^sleep 4711")
+    attempt(place, f"{way.replace('4711', own(4711))}\necho end", limits=replace(LIMITS, seconds=5))
+    assert gone(4711)
 
 
 def test_a_fork_bomb_meets_the_limit_of_processes(place: SandboxPlace) -> None:
     limits = replace(LIMITS, seconds=6, processes=60)
-    seen = attempt(
-        place, "bomb() { bomb | bomb & }; bomb 2>/dev/null; sleep 4712 & wait; sleep 3", limits=limits
-    )
+    script = f"bomb() {{ bomb | bomb & }}; bomb 2>/dev/null; sleep {own(4712)} & wait; sleep 3"
+    seen = attempt(place, script, limits=limits)
     assert seen.ended.wall_seconds < 40
-    assert gone("^sleep 4712")
+    assert gone(4712)
     # The host itself can still start processes, as the build's own user too.
     assert subprocess.run(["true"], check=False).returncode == 0
 
@@ -214,10 +213,10 @@ def test_a_fork_bomb_meets_the_limit_of_processes(place: SandboxPlace) -> None:
 )
 def test_a_build_without_end_is_stopped(place: SandboxPlace, script: str, stopped: str) -> None:
     limits = replace(LIMITS, seconds=3, log_bytes=1 << 20)
-    seen = attempt(place, script, limits=limits)
+    seen = attempt(place, script.replace("4713", own(4713)), limits=limits)
     assert seen.ended.stopped == stopped
     assert sum(map(len, seen.lines)) < 4 << 20
-    assert gone("^sleep 4713")
+    assert gone(4713)
 
 
 @pytest.mark.parametrize(
@@ -317,5 +316,5 @@ def test_an_exception_of_the_lab_ends_the_build(place: SandboxPlace) -> None:
         raise KeyError(line)
 
     with pytest.raises(KeyError):
-        run(["sh", "-c", "echo x; sleep 4716"], place, ENVIRONMENT, LIMITS, on_line=refuse)
-    assert gone("^sleep 4716")
+        run(["sh", "-c", f"echo x; sleep {own(4716)}"], place, ENVIRONMENT, LIMITS, on_line=refuse)
+    assert gone(4716)
