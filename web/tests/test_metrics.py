@@ -167,6 +167,9 @@ def test_an_experiment_more_is_no_label_more_and_no_question_more(
     client: Client, busy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "KEPT_S", 1000.0)
+    # Twenty grids may take longer than a worker may be silent.
+    moment = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: moment)
     figures(client)
     with CaptureQueriesContext(connection) as before:
         few = figures(client)

@@ -207,13 +207,17 @@ def rows_of(found: Explained) -> dict[str, int]:
 
 
 @pytest.mark.django_db
-def test_the_steps_of_a_build_are_its_holders_to_write_and_begin_anew_with_each_claim() -> None:
+def test_the_steps_of_a_build_are_its_holders_to_write_and_begin_anew_with_each_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     row = make_grid(blocks=1)
     claim = claim_next_build(by="box:1:1")
     assert claim is not None
     assert record_build_steps(claim, 500, 2000)
     assert not record_build_steps(Claim("build", claim.id, "stale"), 1, 2)
-    Build.objects.filter(pk=claim.id).update(started_at=timezone.now() - timedelta(seconds=100))
+    moment = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: moment)
+    Build.objects.filter(pk=claim.id).update(started_at=moment - timedelta(seconds=100))
     now = progress(row.pk)
     assert (now.now[0].percent, round(now.now[0].left_s or 0)) == (25, 300)
     assert now.percent > progress_without_steps(row, claim)
