@@ -77,6 +77,9 @@ def _lines() -> Iterator[str]:
     yield from gauge("kperflab_deliveries_waiting", "Events that wait for delivery.", (), waits)
     late = vitals.late_answers_ever()
     yield from counter("kperflab_late_answers", "Results refused because their claim had expired.", late)
+    lost = {(host,): number for host, number in vitals.lost_claims().items()}
+    about = "Claims taken back in the last hour from processes that were gone or stalled."
+    yield from gauge("kperflab_last_hour_lost_claims", about, ("host",), lost)
     about = "Artifacts that differ from what was built."
     yield from counter("kperflab_corrupt_artifacts", about, corrupt_artifacts_ever())
     about = "Input from git servers, builds, guests and machines that workers refused in the last 24 hours."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The one package file that is not empty: Django finds an app's models only through it.
 from lab.models.audit import AuditEntry
-from lab.models.execution import Build, LateAnswer, Run
+from lab.models.execution import Build, LateAnswer, LostClaim, Run
 from lab.models.experiment import Case, Experiment, Switch, Tree, Variant
 from lab.models.fetch import Fetch
 from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, SigningKey, Target, Worker

@@ -180,6 +180,24 @@ class Run(Claimed):
         return (self.finished_at - self.started_at).total_seconds()
 
 
+class LostClaim(models.Model):
+    """A claim that was taken back from a process that was gone or did not renew it."""
+
+    # "build" or "run", and the number of that row.
+    kind = models.CharField(max_length=5)
+    work = models.PositiveBigIntegerField()
+    # The host of the process, and its identity as in the claim.
+    host = models.CharField(max_length=255)
+    worker = models.CharField(max_length=300)
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"lost claim of {self.kind} {self.work}"
+
+
 class LateAnswer(models.Model):
     """A result that arrived after its claim had expired: nothing of it was written."""
 

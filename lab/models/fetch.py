@@ -49,7 +49,9 @@ class Fetch(models.Model):
     claimed_by = models.CharField(max_length=200, default="")
     token = models.CharField(max_length=64, default="")
     lease_until = models.DateTimeField(null=True)
+    # How often a worker began it and did not lose the database, and how often one did.
     attempt = models.PositiveSmallIntegerField(default=0)
+    interrupted = models.PositiveSmallIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     # When its page or the API was last asked how it goes: a preview that nobody looks at is cancelled.
     looked_at = models.DateTimeField(default=timezone.now, db_default=Now())

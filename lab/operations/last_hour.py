@@ -14,7 +14,7 @@ from django.db.models import Count, Max
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from lab.models import Build, Delivery, Experiment, LateAnswer, Run
+from lab.models import Build, Delivery, Experiment, LateAnswer, LostClaim, Run
 from lab.models.states import BuildState, DeliveryState, ExperimentState
 
 HOUR = timedelta(hours=1)
@@ -106,6 +106,13 @@ def deliveries_waiting() -> int:
 def late_answers_ever() -> int:
     """Return how many answers were ever refused: their rows are removed some day, their numbers are not given again."""
     return LateAnswer.objects.aggregate(last=Max("pk"))["last"] or 0
+
+
+def lost_claims() -> Mapping[str, int]:
+    """Return how many claims each host lost in the last hour; those of none are left out."""
+    since = timezone.now() - HOUR
+    rows = LostClaim.objects.filter(at__gte=since).order_by().values_list("host")
+    return dict(rows.annotate(number=Count("pk")))
 
 
 def drifts() -> dict[str, float]:

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from lab.leases.prepared import after
 from lab.leases.process import is_alive
-from lab.models import Build, Run
+from lab.models import Build, LostClaim, Run
 from lab.models.states import BuildState, Outcome, RunState
 from lab.runs.claim import MOST_ATTEMPTS, Claim, Kind
 from lab.runs.hand_back import put_back
@@ -21,6 +21,8 @@ from lab.targets.usable import leave_unusable
 # A lease that was not renewed for so many periods by our own clock is over, whatever the database's clock says:
 # that one may have been set back.
 _SEEN_PERIODS = 1.5
+# The newest of the lost claims are kept.
+KEPT = 1000
 _seen: dict[tuple[str, str], float] = {}
 
 
@@ -48,8 +50,16 @@ def return_dead_claims(alive: Callable[[str], bool] = is_alive) -> list[Returned
         given_up = row.attempt >= MOST_ATTEMPTS
         if _give_up(claim, row.attempt) if given_up else put_back(claim, lost=True):
             returned.append(Returned(kind, row.pk, row.claimed_by, given_up))
+            _note(returned[-1])
     leave_unusable()
     return returned
+
+
+def _note(lost: Returned) -> None:
+    """Keep which host lost it, for the lab's figures."""
+    host = lost.claimed_by.rsplit(":", 2)[0]
+    row = LostClaim.objects.create(kind=lost.kind, work=lost.id, host=host, worker=lost.claimed_by)
+    LostClaim.objects.filter(pk__lte=row.pk - KEPT).delete()
 
 
 def _held() -> list[tuple[Kind, Any, bool]]:

@@ -100,18 +100,37 @@ COURSES = {
     "a disabled target": Course("TargetNotServed", target(enabled="0x9999", up="0x9999"), ("90m",)),
     "a health check that failed": Course(
         "TargetUnchecked",
-        {metric("target_check_ok", target="n1"): "1x9 0x99"},
+        {**target(), metric("target_check_ok", target="n1"): "1x9 0x99"},
         ("69m",),
         ("70m",),
     ),
     "a last check of three days ago": Course(
         "TargetUnchecked",
         {
+            **target(),
             metric("target_check_ok", target="n1"): "1x9999",
             metric("target_last_check_timestamp_seconds", target="n1"): "0x9999",
         },
         ("72h", "73h"),
         ("73h1m",),
+    ),
+    "a target that was never checked": Course(
+        "TargetUnchecked", target(enabled="1x6000"), ("72h", "72h59m"), ("73h", "90h")
+    ),
+    "a new target": Course("TargetUnchecked", target(enabled="_x5000 1x4000"), ("84h", "90h", "140h")),
+    "a target that is disabled, whose last check failed": Course(
+        "TargetUnchecked",
+        {**target(enabled="0x6000"), metric("target_check_ok", target="n1"): "0x6000"},
+        ("73h", "90h"),
+    ),
+    "a target that was disabled for days and never checked": Course(
+        "TargetUnchecked", target(enabled="0x4500 1x4000"), ("76h", "100h")
+    ),
+    "a host that loses its claims": Course(
+        "ClaimsLost",
+        {metric("last_hour_lost_claims", host="n1"): "_x9 5x9 6x9 5x9"},
+        ("15m", "19m", "32m"),
+        ("20m", "28m"),
     ),
     "a machine that became slower": Course(
         "TargetDrifts", {metric("target_drift_ratio", target="n1"): "0.01x9 0.08x99"}, ("69m",), ("70m",)

@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from lab.models import Build, Chore, HealthCheck, Run, Target, User, Worker
+from lab.models import Build, Chore, HealthCheck, LostClaim, Run, Target, User, Worker
 from lab.operations import readiness
 from lab.runs.claim import Claim
 from lab.runs.record import refuse_late
@@ -93,6 +93,9 @@ def busy(db: None) -> None:
         HealthCheck.objects.create(target=target, at=at, ok=True, metric="ns", value=value)
     Target.objects.filter(name="guest").update(quarantined_at=timezone.now(), quarantine_reason="x")
     refuse_late(Claim("run", first.pk, "old"), "finished")
+    for host, hours in (("h1", 0), ("h1", 0), ("h3", 2)):
+        claim = LostClaim.objects.create(kind="run", work=first.pk, host=host, worker=f"{host}:1:1")
+        LostClaim.objects.filter(pk=claim.pk).update(at=timezone.now() - timedelta(hours=hours))
     Chore.objects.create(
         name="expire_files", done_at=AT_NOON, found={"home": {"run": 7}, "store": {"run": 5}}
     )
@@ -116,6 +119,8 @@ def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
         'kperflab_workers{host="h2",state="idle"}': 1,
         'kperflab_workers{host="h3",state="gone"}': 1,
         'kperflab_disk_free_bytes{host="h1"}': 10 << 30,
+        'kperflab_last_hour_lost_claims{host="h1"}': 2,
+        'kperflab_last_hour_lost_claims{host="h3"}': None,
         'kperflab_experiments{state="running"}': 1,
         'kperflab_last_hour_step_seconds_bucket{le="2.5",step="boot",target="guest"}': 1,
         'kperflab_last_hour_step_seconds_bucket{le="1.0",step="boot",target="guest"}': 0,

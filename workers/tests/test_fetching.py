@@ -238,8 +238,20 @@ def test_a_fetch_that_loses_the_database_is_carried_out_again_and_given_up_after
     hands.append(FetchChildren(command=away))
     row = until_over(hands[0], asked(alice))
     assert caplog.text.count("lost the database") == MOST_INTERRUPTED
-    assert (row.state, row.attempt, row.problem["kind"]) == ("failed", MOST_INTERRUPTED, "LabUnable")
+    assert (row.state, row.interrupted, row.problem["kind"]) == ("failed", MOST_INTERRUPTED, "LabUnable")
     assert "went away 5 times" in row.problem["message"]
+
+
+def test_a_fetch_that_lost_the_database_may_still_lose_a_worker(alice: User) -> None:
+    row = asked(alice)
+    for _ in range(2):
+        claimed = claim_fetch(by="host:1:1")
+        assert claimed is not None
+        assert return_interrupted_fetch(row.pk, claimed.token)
+    assert claim_fetch(by="host:1:1") is not None
+    assert return_dead_fetches(alive=lambda _: False) == [row.pk]
+    row.refresh_from_db()
+    assert (row.state, row.attempt, row.interrupted) == ("waiting", 1, 2)
 
 
 def test_a_fetch_that_was_over_when_its_process_lost_the_database_stays_over(alice: User) -> None:

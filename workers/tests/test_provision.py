@@ -28,6 +28,8 @@ UNITS = ("web", "beat", "upkeep", "builds", "target-guest", f"target-{smoke.TARG
 # Of systemd-analyze security: 0 is closed, 10 is open. Builds make namespaces and mounts of their own.
 EXPOSURE = {"builds": 50}
 MOST_EXPOSED = 30
+# A line that each source file has once (workers/tests/test_house.py).
+LICENCE = "# SPDX-License-Identifier: GPL-2.0-or-later"
 # Who works, and with which code: the units' names are not told, so how many of each version.
 VERSIONS = """
 import json
@@ -189,7 +191,7 @@ def test_an_upgrade_brings_the_next_revision_while_the_pages_answer(lab: Fleet, 
     old, _ = versions(lab)
     edits = {
         "web/views/health.py": ('"ok\\n"', '"ok, and newer\\n"'),
-        "lab/models/states.py": ("States of everything", "The states of everything"),
+        "lab/models/states.py": (LICENCE, f"{LICENCE}\n# newer"),
     }
     upgraded = commit_after(lab.revision, tmp_path, edits)
     addresses = f"{lab.url}/health/", f"http://127.0.0.1:{lab.port}/health/", f"{lab.url}/sign-in/"

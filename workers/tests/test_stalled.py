@@ -15,7 +15,7 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from lab.models import Build, Experiment, Run, Target, Worker
+from lab.models import Build, Experiment, LostClaim, Run, Target, Worker
 from lab.models.states import BuildState, RunState
 from lab.runs.claiming import claim_build, claim_next_build
 from lab.runs.expired_claims import return_dead_claims
@@ -149,6 +149,19 @@ def test_upkeep_says_which_process_lost_its_claim(
     number = Run.objects.get(claimed_by="elsewhere:1:1").pk
     tasks.return_dead()
     assert f"run {number} was lost by elsewhere:1:1, which is gone or stalled: queued again" in caplog.text
+    assert [(row.kind, row.work, row.host) for row in LostClaim.objects.all()] == [
+        ("run", number, "elsewhere")
+    ]
+
+
+def test_the_newest_thousand_lost_claims_are_kept(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.runs.expired_claims.KEPT", 2)
+    for host in ("n1", "n2", "n3"):
+        booting(experiment, f"{host}:1:1", left=timedelta(seconds=-1))
+        tasks.return_dead()
+    assert [row.host for row in LostClaim.objects.all()] == ["n3", "n2"]
 
 
 @pytest.mark.process

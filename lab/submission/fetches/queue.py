@@ -139,20 +139,24 @@ def return_dead_fetches(alive: Callable[[str], bool] = is_alive) -> list[int]:
 
 
 def return_interrupted_fetch(fetch_id: int, token: str) -> bool:
-    """Put back a fetch whose process lost the database, or end it after MOST_INTERRUPTED attempts; False where it has ended already."""
-    row = Fetch.objects.only("pk", "token", "attempt").filter(pk=fetch_id, token=token).first()
+    """Put back a fetch whose process lost the database, or end it after the MOST_INTERRUPTED-th time; False where it has ended already."""
+    row = Fetch.objects.only("pk", "token", "attempt", "interrupted").filter(pk=fetch_id, token=token).first()
     if row is None:
         return False
-    why = f"the database went away {row.attempt} times during this work; see the worker's log"
-    return _put_back(row, "" if row.attempt < MOST_INTERRUPTED else why)
+    times = row.interrupted + 1
+    why = f"the database went away {times} times during this work; see the worker's log"
+    # No attempt of the worker's: the death of one is counted apart.
+    counted = {"attempt": max(0, row.attempt - 1), "interrupted": times}
+    return _put_back(row, "" if times < MOST_INTERRUPTED else why, **counted)
 
 
-def _put_back(row: Fetch, problem: str) -> bool:
+def _put_back(row: Fetch, problem: str, **counted: int) -> bool:
     """Let a running fetch wait again, or end it with a problem; False where another process holds it."""
+    fields = {**_UNCLAIMED, **counted}
     if not problem:
-        return move(Fetch, row.pk, FetchState.RUNNING, FetchState.WAITING, held=row.token, **_UNCLAIMED)
+        return move(Fetch, row.pk, FetchState.RUNNING, FetchState.WAITING, held=row.token, **fields)
     ended = {
-        **_UNCLAIMED,
+        **fields,
         "finished_at": timezone.now(),
         "problem": problem_of(LabUnable(problem)),
         "key": "",
