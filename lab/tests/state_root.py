@@ -55,6 +55,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_setup() -> None:
+    """Count requests from zero: those of the tests before, in the same process and minute, would be too many for this one."""
+    from django.core.cache import cache
+
+    cache.clear()
+
+
 def pytest_configure() -> None:
     """Passwords are hashed for a second on purpose, which no test is about."""
     from django.conf import settings as django_settings
