@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import select
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,20 +21,10 @@ from lab.tests.factories import make_build, make_experiment, make_variant
 from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
 from workers.app import app, broker_url, over_the_broker
 from workers.errors import MachineUnfit
-from workers.machine_turns import turn
 from workers.repeating import Timetable
 from workers.run import Bench
 from workers.task_rules import OneAtATime
 from workers.tests.conftest import FakeLab
-
-HOLD = """
-import sys, time
-from pathlib import Path
-from workers.machine_turns import turn
-with turn(Path(sys.argv[1]), sys.argv[2]):
-    print("held", flush=True)
-    sys.stdin.readline()
-"""
 
 
 @pytest.fixture
@@ -46,73 +33,6 @@ def usage(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr("workers.readiness.shutil.disk_usage", lambda path: disk)
     monkeypatch.setattr("workers.readiness.settings.DISK_GIB", 0)
     return disk
-
-
-def hold(home: Path, how: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(home), how],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-
-
-def held(process: subprocess.Popen[str], seconds: float = 20.0) -> bool:
-    """Return whether it has the machine within this time."""
-    assert process.stdout
-    return bool(select.select([process.stdout], [], [], seconds)[0])
-
-
-def let_go(process: subprocess.Popen[str]) -> None:
-    process.communicate("\n", timeout=20)
-
-
-@pytest.mark.process
-def test_builds_share_the_machine_and_a_timed_guest_waits_for_them(tmp_path: Path) -> None:
-    first, two = hold(tmp_path, "shared"), hold(tmp_path, "shared")
-    assert held(first)
-    assert held(two)
-    guest = hold(tmp_path, "alone")
-    assert not held(guest, 1.0)
-    let_go(first)
-    let_go(two)
-    assert held(guest)
-    let_go(guest)
-
-
-@pytest.mark.process
-def test_who_waits_for_the_machine_alone_is_not_passed_by(tmp_path: Path) -> None:
-    build = hold(tmp_path, "shared")
-    assert held(build)
-    guest = hold(tmp_path, "alone")
-    assert not held(guest, 1.0)
-    late = hold(tmp_path, "shared")
-    assert not held(late, 1.0)
-    let_go(build)
-    assert held(guest)
-    assert not held(late, 0.5)
-    let_go(guest)
-    assert held(late)
-    let_go(late)
-
-
-@pytest.mark.process
-def test_a_killed_process_holds_no_turn(tmp_path: Path) -> None:
-    guest = hold(tmp_path, "alone")
-    assert held(guest)
-    guest.kill()
-    guest.wait()
-    with turn(tmp_path, "shared"):
-        pass
-
-
-@pytest.mark.process
-def test_what_boots_elsewhere_waits_for_nobody(tmp_path: Path) -> None:
-    with turn(tmp_path, "alone"):
-        elsewhere = hold(tmp_path, "free")
-        assert held(elsewhere)
-        let_go(elsewhere)
 
 
 def test_builds_want_five_gib_or_five_per_cent(usage: SimpleNamespace, tmp_path: Path) -> None:
