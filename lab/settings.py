@@ -37,7 +37,8 @@ KPERFLAB_FRONT     0 compiles kernels by gcc alone, not through the compiler fro
                    all machines or none, for artifacts have other keys (docs/design/front.md)
 KPERFLAB_VOUCHED   git addresses, as their trees are registered, each followed by those of its branches and tags whose commits you vouch
                    for: https://example.org/linux.git refs/heads/master refs/tags/v6.*; what the front compiles of such a base answers
-                   every later build, as with source archives (default: each base's files answer its own variants alone)
+                   every later build, as with source archives (default: each base's files answer its own variants alone); after taking one
+                   out, labctl lab withdraw-trust
 KPERFLAB_CACHE_GIB how much of the store this machine keeps at hand (default a quarter of its disk)
 KPERFLAB_KEEP_DAYS how long run files and artifacts are kept that nothing needs (default 90; 0 for ever)
 KPERFLAB_MAIL_FROM what mails are sent as (default kperflab@<this host's name>)

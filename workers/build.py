@@ -29,6 +29,7 @@ from lab.runs.work_orders import BuildOrder, build_order
 from lab.storage.artifacts import in_use
 from lab.storage.files import name_of
 from lab.storage.signing_keys import register_key
+from lab.storage.withdrawals import last_withdrawal
 from workers.artifact_transfer import bring_if_there, send
 from workers.compiled_transfer import bring_compiled_files, send_compiled_files
 from workers.errors import SourceMissing
@@ -49,8 +50,9 @@ def build_claimed(claim: Claim, builder: Builder) -> None:
         order = build_order(claim.id)
         try:
             register_key(builder.home)
+            withdrawal = _heed_withdrawal(builder)
             bring_sources(order, builder.home, lease.beat)
-            request = build_request(order, builder.home / "trees")
+            request = build_request(order, builder.home / "trees", withdrawal)
             key = builder.key(request, on_wait=lease.beat)
             with in_use(builder.home, key, lease.beat):
                 bring_if_there(builder.home, key, lease.beat)
@@ -76,6 +78,14 @@ def build_claimed(claim: Claim, builder: Builder) -> None:
             lease.record(lambda: record_build_success(claim, made))
 
 
+def _heed_withdrawal(builder: Builder) -> str:
+    """Have the builder use nothing from before the last withdrawal of trust, which is returned."""
+    withdrawal = last_withdrawal()
+    if builder.compiled_files is not None:
+        builder.compiled_files.withdrawal = withdrawal
+    return withdrawal
+
+
 @dataclass
 class _StepReport:
     """Writes how far a build is, at most every few seconds; each call is a beat of its lease."""
@@ -95,8 +105,11 @@ class _StepReport:
             record_build_steps(self.claim, done, expected)
 
 
-def build_request(order: BuildOrder, trees: Path) -> BuildRequest:
-    """Turn the stored request into the library's. Raises UnknownTree, ToolchainMissing."""
+def build_request(order: BuildOrder, trees: Path, withdrawal: str = "") -> BuildRequest:
+    """Turn the stored request into the library's. Raises UnknownTree, ToolchainMissing.
+
+    withdrawal: the last one of trust; nobody vouches now for what somebody vouched for before it.
+    """
     asked = order.request
     workloads = load_catalog()
     sources = [module for name in asked["modules_of"] for module in workloads[name].modules]
@@ -111,7 +124,7 @@ def build_request(order: BuildOrder, trees: Path) -> BuildRequest:
         toolchain=detect_toolchain(asked["cc"]),
         modules=tuple(ModuleSource(module.name, module.files) for module in sources),
         # Builds that were asked for by an older release do not say it.
-        trusted=asked.get("vouched", False),
+        trusted=asked.get("vouched", False) and asked.get("withdrawal", "") == withdrawal,
     )
 
 

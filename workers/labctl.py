@@ -65,6 +65,7 @@ LAB = late_group(
             "backup": "backupctl",
             "expire": "expirectl:show_or_expire",
             "restore": "backupctl",
+            "withdraw-trust": "trustctl",
         }
     },
     help="Maintain a lab on its own machine. Settings come from the environment.",

@@ -53,6 +53,7 @@ from kernels.builds.request import (
     ModuleSource,
     artifact_key,
     check_modules,
+    front_recipe,
     layer_key,
     local_version,
 )
@@ -83,7 +84,7 @@ class _Plan:
     key: str
     layer: str
     is_base: bool
-    front: bool
+    front: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,9 @@ class Builder:
         base_config = (
             config if asked == question else resolve_config(asked, self._layers, self.limits, on_wait)
         )
-        front = self._front is not None and knows(request.toolchain.cc)
+        front = (
+            front_recipe(self._front.stores.withdrawal) if self._front and knows(request.toolchain.cc) else ""
+        )
         return _Plan(
             request=request,
             config=config,
@@ -348,7 +351,7 @@ class Builder:
         write_synced(place / "build.log", self.log_path(plan.key).read_bytes())
         write_synced(
             place / "reproducer.sh",
-            reproducer(request, plan.config, plan.key, place / "vmlinux", front=plan.front),
+            reproducer(request, plan.config, plan.key, place / "vmlinux", front=bool(plan.front)),
         )
         artifact = self.artifacts.add(plan.key, place, metadata)
         self.log_path(plan.key).unlink()

@@ -28,10 +28,14 @@ LARGEST_FILE, LARGEST_LIST = 256 << 20, 4 << 20
 
 
 class CompiledFiles:
-    """The stores below one folder, one folder an origin."""
+    """The stores below one folder, one folder an origin.
+
+    withdrawal: of trust, the lab's last one, to be set before a build; each has a trusted store of its own, so what was trusted
+    before is not read.
+    """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root, self.withdrawal = root, ""
         # Of the trusted store, the names of what builds of this process have added.
         self.added: list[str] = []
 
@@ -117,7 +121,9 @@ class CompiledFiles:
     def _store(self, origin: str) -> Path:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} names no origin")
-        return self.root / origin
+        return self.root / (
+            f"{TRUSTED}-{self.withdrawal}" if self.withdrawal and origin == TRUSTED else origin
+        )
 
 
 def is_whole(data: bytes) -> bool:

@@ -32,6 +32,8 @@ _SWEPT = re.compile(
     r"(?!(?:scripts|tools)/).*\.[ch]|Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS", re.DOTALL
 )
 _KNOWN = re.compile(r"gcc(-\d+)?")
+# Below the folder of objects.
+COMPILED = "compiled"
 # Room for all stores together.
 STORE_BYTES = 8 << 30
 # Of events in one line: a hostile build may invent many.
@@ -61,7 +63,7 @@ class Front:
 
     def __init__(self, objects: Path) -> None:
         self._programs = objects / "front"
-        self.stores = CompiledFiles(objects / "compiled")
+        self.stores = CompiledFiles(objects / COMPILED)
 
     def prepare(self, own: Path, out: Path, cc: str, origin: str) -> FrontPlace:
         """Return the front's place for one build. Raises HostUnfit.

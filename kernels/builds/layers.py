@@ -78,7 +78,7 @@ class Layers:
         """
         free, dropped = free_bytes(self.objects), 0
         kept = sorted(self._droppable()) if free < max(size, spare) else []
-        most = free + sum(_taken(place) for *_, place in kept)
+        most = free + sum(bytes_taken(place) for *_, place in kept)
         wanted = next((each for each in (max(size, spare), size) if each <= most), 0)
         for _, lock, place in kept:
             if free_bytes(self.objects) >= wanted:
@@ -184,7 +184,7 @@ def need_room(path: Path, size: int, what: str) -> None:
         )
 
 
-def _taken(top: Path) -> int:
+def bytes_taken(top: Path) -> int:
     """Return the bytes that a directory takes on its disk."""
     return sum(
         os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_blocks * 512

@@ -34,7 +34,7 @@ class LayerFacts:
         return json.dumps(asdict(self))
 
 
-def facts_of(request: BuildRequest, config: str, *, front: bool) -> LayerFacts | None:
+def facts_of(request: BuildRequest, config: str, *, front: str) -> LayerFacts | None:
     """Return the facts of a base's layer; None if no other revision may be built over it."""
     if not (request.trusted and front):
         return None
@@ -42,7 +42,7 @@ def facts_of(request: BuildRequest, config: str, *, front: bool) -> LayerFacts |
 
 
 def nearest_layers(
-    layers: Layers, request: BuildRequest, config: str, *, front: bool
+    layers: Layers, request: BuildRequest, config: str, *, front: str
 ) -> Iterator[tuple[str, str]]:
     """Yield layer and tree id of trusted revisions over which this base can be built, fewest changed files first."""
     own = facts_of(request, config, front=front)

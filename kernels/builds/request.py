@@ -69,10 +69,18 @@ def check_modules(modules: tuple[ModuleSource, ...]) -> None:
                 raise ConfigRejected(f'external module "{module.name}": "{file}" is not a plain file name')
 
 
-def artifact_key(request: BuildRequest, config: str, base_config: str, *, front: bool = False) -> str:
+def front_recipe(withdrawal: str) -> str:
+    """Return what all builds by the compiler front have in common. withdrawal: of trust, the lab's last one, "" before the first.
+
+    Whatever the front compiled before a withdrawal answered, or was answered, from files that are trusted no more.
+    """
+    return f"{FRONT_RECIPE} after {withdrawal}" if withdrawal else FRONT_RECIPE
+
+
+def artifact_key(request: BuildRequest, config: str, base_config: str, *, front: str = "") -> str:
     """Return 64 hex digits over everything that affects a build, including the layer it is built over.
 
-    front: whether the compiler front compiles, which leaves more out of the debugging information than gcc alone.
+    front: the recipe of the compiler front, which leaves more out of the debugging information than gcc alone; "" for gcc alone.
     """
     modules = [
         [module.name, {name: hashlib.sha256(data).hexdigest() for name, data in sorted(module.files.items())}]
@@ -82,7 +90,7 @@ def artifact_key(request: BuildRequest, config: str, base_config: str, *, front:
     return _hash(["artifact", *_common(request, request.revision.tree_id, config, front), layer, modules])
 
 
-def layer_key(request: BuildRequest, base_config: str, *, front: bool = False) -> str:
+def layer_key(request: BuildRequest, base_config: str, *, front: str = "") -> str:
     """Return the key of the object directory of the builds over this base: 32 hex digits.
 
     It is made without external modules, whatever the request has, and by the base's own code, or by that of another trusted
@@ -91,7 +99,7 @@ def layer_key(request: BuildRequest, base_config: str, *, front: bool = False) -
     return _hash(["layer", *_common(request, request.base.tree_id, base_config, front)])[:32]
 
 
-def family_key(request: BuildRequest, config: str, *, front: bool = False) -> str:
+def family_key(request: BuildRequest, config: str, *, front: str = "") -> str:
     """Return 32 hex digits that the layers of all revisions have in common where nothing but their sources differs."""
     return _hash(["family", *_common(request, "", config, front)])[:32]
 
@@ -105,7 +113,7 @@ def local_version(key: str) -> str:
     return f"-k{key[:RELEASE_DIGITS]}q"
 
 
-def _common(request: BuildRequest, tree_id: str, config: str, front: bool) -> list[object]:
+def _common(request: BuildRequest, tree_id: str, config: str, front: str) -> list[object]:
     digest = hashlib.sha256(config.encode()).hexdigest()
     toolchain = request.toolchain
     return [
@@ -116,7 +124,7 @@ def _common(request: BuildRequest, tree_id: str, config: str, front: bool) -> li
         toolchain.identity,
         make_flags(toolchain),
         ENVIRONMENT,
-        *([FRONT_RECIPE] if front else []),
+        *([front] if front else []),
     ]
 
 

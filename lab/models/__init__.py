@@ -2,7 +2,7 @@
 # The one package file that is not empty: Django finds an app's models only through it.
 from lab.models.audit import AuditEntry
 from lab.models.execution import Build, LateAnswer, LostClaim, Run
-from lab.models.experiment import Case, Experiment, Switch, Tree, Variant
+from lab.models.experiment import Case, Experiment, Switch, Tree, Variant, Withdrawal
 from lab.models.fetch import Fetch
 from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, SigningKey, Target, Worker
 from lab.models.measurement import Comparison, Effect, Profile, Sample

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trees, experiments, their switches, variants and cases."""
 
+import secrets
+
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from kernels.mails.stored_diff import shown_diff
 from lab.models.hardware import Target
@@ -29,6 +32,28 @@ class Tree(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+def _new_token() -> str:
+    return secrets.token_hex(8)
+
+
+class Withdrawal(models.Model):
+    """An operator no longer vouches for a branch: what the compiler front kept until then is used no more. The newest counts."""
+
+    # Part of the keys of all that the front makes from then on. Drawn by chance, so that a lab restored from an older backup never gets
+    # the token of a withdrawal that the backup lacks.
+    token = models.CharField(max_length=16, unique=True, default=_new_token)
+    # Names, as they were then.
+    tree = models.CharField(max_length=100)
+    ref = models.CharField(max_length=200, blank=True, default="")
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("-pk",)
+
+    def __str__(self) -> str:
+        return f"{self.tree} {self.ref}".strip()
 
 
 class Experiment(models.Model):

@@ -2,7 +2,8 @@
 """Files that the compiler front compiled of trusted bases, in the store for the lab's other builders: a pack for each build.
 
 A pack lies at `compiled/<SHA-256 of its tar>`: the public key of the machine that made it, its signature, then the tar, whose members
-are called as in the front's stores. Only what a machine of this lab signed is taken.
+are called as in the front's stores. Only what a machine of this lab signed is taken, and only what it signed since trust was last
+withdrawn: the withdrawal's token is part of what is signed.
 """
 
 import hashlib
@@ -48,7 +49,7 @@ def send_packs(store: Store, home: Path, files: CompiledFiles) -> int:
                 tar.addfile(about, io.BytesIO(data))
         out.seek(_KEY + _VALUE)
         digest = hashlib.file_digest(out, "sha256").hexdigest()
-        seal = Seal(home / KEYS).sign(_message(digest))
+        seal = Seal(home / KEYS).sign(_message(digest, files.withdrawal))
         out.seek(0)
         out.write(f"{seal.key}{seal.value}".encode())
         out.seek(0)
@@ -97,7 +98,9 @@ def _fetch(store: Store, home: Path, digest: str, files: CompiledFiles, on_wait:
         head = file.read(_KEY + _VALUE).decode("ascii")
         if hashlib.file_digest(file, "sha256").hexdigest() != digest:
             raise ValueError("it has other bytes than were sent")
-        Seal(home / KEYS, is_ours).check(_message(digest), Signature(head[:_KEY], head[_KEY:]))
+        Seal(home / KEYS, is_ours).check(
+            _message(digest, files.withdrawal), Signature(head[:_KEY], head[_KEY:])
+        )
         file.seek(_KEY + _VALUE)
         return _unpack(file, files, on_wait)
 
@@ -114,8 +117,8 @@ def _unpack(file: IO[bytes], files: CompiledFiles, on_wait: Callable[[], None]) 
     return taken
 
 
-def _message(digest: str) -> bytes:
-    return f"kperflab compiled files {digest}".encode()
+def _message(digest: str, withdrawal: str) -> bytes:
+    return f"kperflab compiled files {digest}{' after ' * bool(withdrawal)}{withdrawal}".encode()
 
 
 def _seen(home: Path) -> set[str]:

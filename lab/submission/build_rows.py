@@ -69,13 +69,19 @@ def build_over(first: int, others: Iterable[int]) -> None:
     wanted = list(others)
     waiting = Build.objects.filter(variants__experiment__in=wanted, state=BuildState.QUEUED).distinct()
     for build in waiting:
-        request = {**build.request, **ground}
+        request = {**build.request, **ground, "vouched": _is_vouched_for(base.build, build)}
         digest = inputs_digest(build.tree_id, request)
         if digest == build.inputs or request["tree"] != base.build.request["tree"]:
             continue
         inputs = BuildInputs(NamedRevision(build.commit, build.tree_id, build.commit), request, digest)
         with transaction.atomic():
             _move_variants(build, find_build(inputs, settings.HOME), wanted)
+
+
+def _is_vouched_for(base: Build, build: Build) -> bool:
+    """Return whether somebody vouches for the base that a build is moved to, by the word of today's trust."""
+    same = base.request.get("withdrawal") == build.request.get("withdrawal")
+    return bool(same and base.request.get("vouched", False))
 
 
 def _move_variants(old: Build, new: Build, experiments: list[int]) -> None:

@@ -20,6 +20,7 @@ from lab.experiments.expand import Clash, Combination, expand
 from lab.experiments.measure import MeasureSpec
 from lab.experiments.spec import ExperimentSpec
 from lab.statistics.sequential import LOOKS
+from lab.storage.withdrawals import last_withdrawal
 from lab.submission.blame import lab_at_fault
 from lab.submission.claimed_base import blamed_on_claims
 from lab.submission.combinations import Applier
@@ -58,6 +59,8 @@ class Prepared:
     toolchain: Toolchain
     # Whether the operator vouches for the base: what is compiled of it then answers every later build.
     vouched: bool
+    # The last withdrawal of trust before that was decided: the word counts until the next.
+    withdrawal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ def prepare(
         faults.check()
         _check_size(spec, sum(1 for c in combinations if not c.clash))
     toolchain = detect_toolchain()
+    withdrawal = last_withdrawal() if settings.FRONT else ""
     return Prepared(
         spec,
         parts.source,
@@ -113,6 +117,7 @@ def prepare(
         parts.workloads,
         toolchain,
         _is_vouched_for(parts.source, parts.tree, base),
+        withdrawal,
     )
 
 
@@ -189,6 +194,8 @@ def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -
         "modules_of": sorted(with_modules),
         "modules": modules,
         "vouched": prepared.vouched,
+        # Not there before the first, so that builds of older rows keep their digests.
+        **({"withdrawal": prepared.withdrawal} if prepared.withdrawal else {}),
     }
     return BuildInputs(revision, request, inputs_digest(revision.tree_id, request))
 

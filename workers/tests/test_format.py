@@ -46,6 +46,7 @@ OTHERS = {
     *("sign-in", "login", "logout", "b4-check", "reply", "log", "export report", "export profile"),
     *("target add", "target set", "target remove", "target enable", "target disable", "target release"),
     *("target check", "target power", "lab backup", "lab expire", "lab restore"),
+    "lab withdraw-trust",
 }
 
 

@@ -102,6 +102,24 @@ def test_files_of_untrusted_bases_stay_where_they_are(one: Machine) -> None:
     assert one.sends() == 0
 
 
+def test_a_pack_from_before_a_withdrawal_of_trust_is_refused(
+    one: Machine, other: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    one.compiles(*NAMES)
+    one.sends()
+    other.files.withdrawal = "ab" * 8
+    assert (other.fetches(), other.has()) == (0, [])
+    assert "signature" in caplog.text
+
+
+def test_builders_exchange_what_they_compile_after_a_withdrawal(one: Machine, other: Machine) -> None:
+    one.files.withdrawal = other.files.withdrawal = "ab" * 8
+    one.compiles(*NAMES)
+    assert (one.sends(), other.fetches(), other.has()) == (len(NAMES), len(NAMES), NAMES)
+    other.files.withdrawal = "cd" * 8
+    assert other.has() == []
+
+
 def test_a_pack_of_a_machine_whose_key_was_revoked_is_refused(
     one: Machine, other: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
