@@ -7,8 +7,8 @@ vmlinux.boot and modules are compared without the release, which is part of ever
 ccache is at its best: primed by a build of the base at the very path. CPU is user plus system of everything started, with
 the work outside the sandbox.
 
-Over a layer, the objects that make wrote are counted beside those that truly differ from the base's, line tables aside, with
-the CPU seconds that gcc takes for these.
+Over a layer, the objects that make wrote or that the sweep gave a new time are counted beside those that truly differ from the
+base's, line tables aside, with the CPU seconds that gcc takes for these.
 
     python -m bench.build [--edits NAME,...] [--ways NAME,...] [--commits N] [--clean-every N] [--tree debian-6.1] [--home DIR] [--seed N]
 
@@ -62,7 +62,8 @@ make -C /build/linux O=/build/obj --no-print-directory -j "$cores" "$@" all
 class Cost:
     """CPU seconds of one build, the hash of the vmlinux it made, and that of what boots ("" where a way makes none).
 
-    written, changed: over a layer, the objects that make wrote, and those of them that differ in more than line tables.
+    written, changed: over a layer, the objects that make wrote or that the sweep gave a new time, and those of them that differ
+    in more than line tables.
     reach: CPU seconds of gcc for the base's objects that changed.
     """
 
@@ -338,10 +339,10 @@ def _equal(costs: dict[str, Cost]) -> bool:
 
 
 def _result(costs: dict[str, Cost]) -> str:
-    """Return whether the ways agree, and how many objects the last of those over a layer wrote and changed."""
+    """Return whether the ways agree, and the objects over the layer of the last of them that has one."""
     agree = "not compared" if len(costs) == 1 else "identical" if _equal(costs) else "DIFFERS"
     over = [
-        f"{cost.written} written, {cost.changed} changed: {cost.reach:.0f} by gcc"
+        f"{cost.written} over the layer, {cost.changed} changed: {cost.reach:.0f} by gcc"
         for cost in costs.values()
         if cost.written
     ]
