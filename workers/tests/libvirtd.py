@@ -13,8 +13,10 @@ _DEADLINE_S = 20.0
 
 
 def start_libvirtd() -> None:
-    """Start it if it is not there, and wait until it answers. One that was just killed may still be a zombie."""
+    """Start it and virtlogd if they are not there, and wait until it answers. One that was just killed may still be a zombie."""
     end = time.monotonic() + _DEADLINE_S
+    # A second one ends by itself.
+    subprocess.run(["virtlogd", "-d"], capture_output=True)
     while subprocess.run(["virsh", "-c", "qemu:///system", "version"], capture_output=True).returncode:
         assert time.monotonic() < end, "libvirtd does not come back"
         subprocess.run(["libvirtd", "-d"], capture_output=True)
