@@ -100,6 +100,14 @@ def test_its_page_shows_hostile_names_as_text(operator: Client, charlie: User) -
     assert "&lt;script&gt;alert(1)" in text
 
 
+def test_what_a_command_on_the_labs_machine_did_is_not_anybodys(operator: Client) -> None:
+    command = audit.Request(None, "", "labctl", "withdraw-trust", "lab withdraw-trust linux", 0, "")
+    audit.note_request(command)
+    text = operator.get("/lab/audit").content.decode()
+    assert "labctl lab withdraw-trust linux" in text
+    assert ("the lab's machine" in text, "anybody" in text) == (True, False)
+
+
 def test_it_is_read_by_person_and_by_refusal(operator: Client, viewer: Client) -> None:
     viewer.get("/people/")
     operator.post("/people/add", {"username": "eve", "role": "viewer"})
