@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`labctl lab withdraw-trust`: what was compiled of branches that the operator vouched for is used no more."""
+"""`labctl lab withdraw-trust`: what was compiled of branches that the operator vouched for is no longer used."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ def withdraw_trust(
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="do it; without, show what it would cost")] = False,
 ) -> None:
-    """Use nothing any more that was compiled before now, on no machine of the lab; kernels are built again when they are needed.
+    """Stop using what was compiled before now, on all machines of the lab; kernels are built again when they are needed.
 
     First take the branch out of KPERFLAB_VOUCHED on every machine, and restart the lab's programs. It concerns all
     trees: files compiled of one vouched branch answer builds of every tree.
@@ -39,7 +39,7 @@ def withdraw_trust(
         return
     withdrawn = withdraw(losses)
     _say(
-        f"Trust is withdrawn: from now on no machine builds with what was compiled before ({withdrawn.token})"
+        f"Trust is withdrawn: no build that begins from now on uses what was compiled before ({withdrawn.token})"
     )
     if withdrawn.removed:
         _say(f"{withdrawn.removed} packs removed from the store")
