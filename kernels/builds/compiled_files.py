@@ -121,9 +121,9 @@ class CompiledFiles:
     def _store(self, origin: str) -> Path:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} names no origin")
-        return self.root / (
-            f"{TRUSTED}-{self.withdrawal}" if self.withdrawal and origin == TRUSTED else origin
-        )
+        if origin == TRUSTED and self.withdrawal:
+            origin = f"{TRUSTED}-{self.withdrawal}"
+        return self.root / origin
 
 
 def is_whole(data: bytes) -> bool:

@@ -49,7 +49,7 @@ class Fetch(models.Model):
     claimed_by = models.CharField(max_length=200, default="")
     token = models.CharField(max_length=64, default="")
     lease_until = models.DateTimeField(null=True)
-    # How often a worker began it and did not lose the database, and how often one did.
+    # How often a worker began it, without the times that it lost the database; and these times.
     attempt = models.PositiveSmallIntegerField(default=0)
     interrupted = models.PositiveSmallIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -109,7 +109,7 @@ def late_answers_ever() -> int:
 
 
 def lost_claims() -> Mapping[str, int]:
-    """Return how many claims each host lost in the last hour; those of none are left out."""
+    """Return how many claims each host lost in the last hour; hosts that lost none are left out."""
     since = timezone.now() - HOUR
     rows = LostClaim.objects.filter(at__gte=since).order_by().values_list("host")
     return dict(rows.annotate(number=Count("pk")))

@@ -64,7 +64,7 @@ class Withdrawn:
     left: str
 
 
-def plan_withdrawal(tree: str, ref: str = "", *, home: Path | None = None) -> Losses:
+def plan_withdrawal(tree: str, ref: str = "") -> Losses:
     """Find out what a withdrawal costs. tree: a name or an address; ref: one branch or tag of it, all of them without.
 
     Raises FieldRefused for a tree that the lab does not know, or that this machine's setting still vouches for.
@@ -74,7 +74,7 @@ def plan_withdrawal(tree: str, ref: str = "", *, home: Path | None = None) -> Lo
         names = Tree.objects.order_by("name").values_list("name", flat=True)
         raise FieldRefused("tree", f'there is no tree "{tree[:100]}"; {nearest(tree, names)}')
     _check_setting(known.location, ref)
-    objects = (home or settings.HOME) / "objects"
+    objects = settings.HOME / "objects"
     packs, size, no_store = _packs()
     rows = Experiment.objects.filter(state__in=OPEN_EXPERIMENT).order_by("pk")
     return Losses(

@@ -56,7 +56,7 @@ def return_dead_claims(alive: Callable[[str], bool] = is_alive) -> list[Returned
 
 
 def _note(lost: Returned) -> None:
-    """Keep which host lost it, for the lab's figures."""
+    """Keep which host lost it: the figures count by host."""
     host = lost.claimed_by.rsplit(":", 2)[0]
     row = LostClaim.objects.create(kind=lost.kind, work=lost.id, host=host, worker=lost.claimed_by)
     LostClaim.objects.filter(pk__lte=row.pk - KEPT).delete()

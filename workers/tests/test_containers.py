@@ -183,7 +183,7 @@ def kill(lab: Engine, service: str) -> int:
     numbers = Path(f"/proc/{first}/task/{first}/children").read_text().split()
     children = [child for number in numbers if (child := read_process(int(number)))]
     assert children, log(lab, service)
-    # Later ones are processes that it adopted, such as the daemon that `virsh -c qemu:///session` starts.
+    # It starts one program; later ones are processes whose parents ended, which it adopts.
     os.kill(min(children, key=lambda child: child.started).pid, signal.SIGKILL)
     return first
 
