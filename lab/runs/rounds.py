@@ -13,7 +13,7 @@ from django.db.models import Max
 
 from lab.experiments.expand import block_order
 from lab.models import Case, Comparison, Experiment, Run, Target, Variant
-from lab.models.states import Purpose, Role, RunState, VariantState
+from lab.models.states import Purpose, Role, VariantState
 from lab.statistics.sequential import next_blocks
 
 Cell = tuple[Variant, Case]
@@ -44,20 +44,19 @@ def add_runs(experiment: Experiment, order: Sequence[tuple[Purpose, int, Cell]])
 
 
 def add_blocks(experiment: Experiment) -> int:
-    """Queue the next look's blocks for what the comparisons leave undecided; returns how many boots wait."""
+    """Queue the next look's blocks for what the comparisons leave undecided; returns how many boots wait.
+
+    The caller has locked the experiment and seen that none of its boots is open.
+    """
     if not experiment.sequential:
         return 0
-    with transaction.atomic():
-        # Of two processes that see the last boot end, one waits here and then finds the new boots.
-        Experiment.objects.select_for_update().get(pk=experiment.pk)
-        waiting = Run.objects.filter(experiment=experiment.pk, state__in=(RunState.QUEUED, RunState.RUNNING))
-        done = blocks_done(experiment.pk)
-        until = next_blocks(done)
-        cells = _undecided(experiment)
-        if waiting.exists() or until is None or not cells:
-            return waiting.count()
-        order = block_order(cells, range(done, until), experiment.seed)
-        add_runs(experiment, [(Purpose.MEASURED, block, cell) for block, cell in order])
+    done = blocks_done(experiment.pk)
+    until = next_blocks(done)
+    cells = _undecided(experiment)
+    if until is None or not cells:
+        return 0
+    order = block_order(cells, range(done, until), experiment.seed)
+    add_runs(experiment, [(Purpose.MEASURED, block, cell) for block, cell in order])
     return len(order)
 
 

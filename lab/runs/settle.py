@@ -151,33 +151,38 @@ def settle(experiment_id: int) -> bool:
     Where boots may stop early, the comparisons decide whether further blocks are queued instead.
     Called after every record; calling it again is harmless, and ends what a killed process left.
     """
-    runs = Run.objects.filter(experiment=experiment_id)
-    open_builds = Build.objects.filter(
-        variants__experiment=experiment_id, state__in=(BuildState.QUEUED, BuildState.BUILDING)
-    )
-    # Two questions, for each state has an index of its own.
-    if runs.filter(state=RunState.QUEUED).exists() or runs.filter(state=RunState.RUNNING).exists():
+    if _work_left(experiment_id):
         return False
-    if open_builds.exists():
-        return False
-    # Everything may have been over before the first claim, as when every run was cancelled.
-    move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING)
-    experiment = Experiment.objects.get(pk=experiment_id)
-    if experiment.state != ExperimentState.RUNNING:
-        return False
-    compare_experiment(experiment_id)
-    problem = _without_base(experiment)
-    if not problem and add_blocks(experiment):
-        return False
-    to = ExperimentState.FAILED if problem else ExperimentState.DONE
-    now = timezone.now()
     with transaction.atomic():
+        # Everything may have been over before the first claim, as when every run was cancelled.
+        move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING)
+        # Of two processes that see the last work end, one waits here, and then finds it settled.
+        experiment = Experiment.objects.select_for_update(no_key=True).get(pk=experiment_id)
+        if experiment.state != ExperimentState.RUNNING or _work_left(experiment_id):
+            return False
+        compare_experiment(experiment_id)
+        problem = _without_base(experiment)
+        if not problem and add_blocks(experiment):
+            return False
+        to = ExperimentState.FAILED if problem else ExperimentState.DONE
+        now = timezone.now()
         ended = move(Experiment, experiment_id, ExperimentState.RUNNING, to, problem=problem, finished_at=now)
-        if ended:
-            _tell_over(experiment_id)
-    if ended:
-        _keep_headline(experiment_id)
+        _tell_over(experiment_id)
+    _keep_headline(experiment_id)
     return ended
+
+
+def _work_left(experiment_id: int) -> bool:
+    """Return whether a boot or build is open. In one statement: between two, a running boot may end and be queued again."""
+    runs = Run.objects.filter(experiment=OuterRef("pk"))
+    open_builds = Build.objects.filter(variants__experiment=OuterRef("pk"), state__in=OPEN_BUILD)
+    return Experiment.objects.filter(
+        # Each state has an index of its own.
+        Exists(runs.filter(state=RunState.QUEUED))
+        | Exists(runs.filter(state=RunState.RUNNING))
+        | Exists(open_builds),
+        pk=experiment_id,
+    ).exists()
 
 
 def _keep_headline(experiment_id: int) -> None:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Several processes see the end of an experiment at once. On SQLite, and with KPERFLAB_TEST_DATABASE=postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from lab.models import Comparison, Experiment, Run
+from lab.models.states import Outcome
+from lab.runs.claiming import claim_next_run
+from lab.runs.record import RunRecord, record_run
+from lab.runs.settle import settle
+from lab.tests.factories import (
+    finish_builds,
+    make_case,
+    make_experiment,
+    make_grid,
+    make_run,
+    make_variant,
+    samples,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BUSY = {"host": {"host_cpus": 2, "load_before": 1.0, "load_after": 30.0}}
+VALUES = samples({"ns_per_open": [1.0, 1.0]})
+
+
+def in_a_thread(work: Callable[[], Any]) -> Any:
+    def closed() -> Any:
+        try:
+            return work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(closed).result()
+
+
+def test_of_two_that_see_the_last_boot_end_one_settles_and_neither_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = make_grid(blocks=2, switches=(("p",), ("q",)))
+    finish_builds(experiment)
+    while claim := claim_next_run(target="guest", by="host:0:0"):
+        with monkeypatch.context() as patch:
+            patch.setattr("lab.runs.record.settle", lambda _: False)
+            assert record_run(claim, RunRecord(Outcome.FINISHED, samples=VALUES))
+    both = Barrier(2)
+    create = Comparison.objects.bulk_create
+
+    def create_beside_the_other(rows: list[Comparison]) -> list[Comparison]:
+        with suppress(BrokenBarrierError):
+            both.wait(timeout=1.0)
+        return create(rows)
+
+    monkeypatch.setattr(Comparison.objects, "bulk_create", create_beside_the_other)
+
+    def work(_: int) -> bool:
+        try:
+            return settle(experiment.pk)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        settled = list(pool.map(work, range(2)))
+    assert sorted(settled) == [False, True]
+    assert Experiment.objects.get(pk=experiment.pk).state == "done"
+    assert Comparison.objects.filter(experiment=experiment.pk).count() == 2
+
+
+def test_a_boot_that_is_queued_again_between_two_looks_at_the_work_left_keeps_its_experiment_open() -> None:
+    experiment = make_experiment(boots=1)
+    run = make_run(make_variant(experiment), make_case(experiment))
+    finish_builds(experiment)
+    claim = claim_next_run(target="guest", by="host:0:0")
+    assert claim is not None
+    record = RunRecord(Outcome.FINISHED, samples=VALUES, environment=BUSY)
+    recorded: list[bool] = []
+
+    def then_record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        answer = execute(sql, params, many, context)
+        if "lab_run" in sql and not recorded:
+            recorded.append(in_a_thread(lambda: record_run(claim, record)))
+        return answer
+
+    with connection.execute_wrapper(then_record):
+        assert not settle(experiment.pk)
+    assert recorded == [True]
+    assert Run.objects.exclude(pk=run.pk).get().state == "queued"
+    assert Experiment.objects.get(pk=experiment.pk).state == "running"
