@@ -12,7 +12,9 @@ namespace front {
 
 namespace {
 
-const std::string UNKNOWN = "unknown";
+const std::string UNKNOWN = "unknown", OWN_UNKNOWN = "own-unknown", OWN_CHECK = "own-check";
+// Of the readings that gcc has agreed to before, one in so many is compared with gcc's again, drawn like the proofs.
+constexpr unsigned READ_AGAIN = 8;
 
 }
 
@@ -46,30 +48,30 @@ int Compilation::make() {
 
 Swept Compilation::sweep(const std::string &before, bool compiles) {
     Entry entry;
+    Fresh fresh;
     Ready answer;
     if (!plan_.reason.empty() || !source_.trusted())
         return Swept::Left;
     std::string why = find_alone(entry);
-    if (why == "own-check" || (why == "own-unknown" && compiles)) {
-        // Of a changed header that nobody uses, the first file that includes it has it checked for all of them.
+    // Of a changed header that nobody uses, the first file that includes it has it checked for all of them.
+    if (why == OWN_CHECK || (why == OWN_UNKNOWN && compiles)) {
         store_.count(why);
-        why = source_.read_by_compiler();
-        if (why.empty())
-            why = find_read(entry);
-    }
-    const bool is_known = why.empty();
-    if (why == UNKNOWN && compiles) {
-        // make would have the file read once more to do the same.
-        Fresh fresh;
-        key_ = source_.key();
-        why = compile_to(entry, fresh);
+        why = is_read_again() ? "again" : find_or_compile(entry, fresh, compiles);
+        if (!why.empty() && why != UNKNOWN) {
+            entry = {};
+            fresh = {};
+            why = source_.read_by_compiler();
+            if (why.empty())
+                why = find_or_compile(entry, fresh, compiles);
+        }
         if (fresh.failed)
             return Swept::Failed;
         if (why.empty() && fresh.spared)
             return Swept::Left;
-        if (why.empty())
+        if (why.empty() && fresh.compiled)
             keep(entry, fresh);
     }
+    const bool is_known = !fresh.compiled;
     if (!why.empty() || !source_.trusted() || !source_.dependencies_text(answer.dependencies))
         return Swept::Left;
     if (is_known && is_drawn(settings_.prove)) {
@@ -87,6 +89,15 @@ Swept Compilation::sweep(const std::string &before, bool compiles) {
     answer.key = is_known ? key_ : "";
     answer.assembler = entry.assembler;
     return !answer.files.empty() && beside_.keep_ready(answer) ? Swept::Ready : Swept::Left;
+}
+
+// Asks the store; compiles what it does not know only if that may be: make would have the file read once more to do the same.
+std::string Compilation::find_or_compile(Entry &entry, Fresh &fresh, bool compiles) {
+    const std::string why = find_read(entry);
+    if (why != UNKNOWN || !compiles)
+        return why;
+    key_ = source_.key();
+    return compile_to(entry, fresh);
 }
 
 // Takes an answer that a sweep left, if all that it was read from is as it was.
@@ -115,8 +126,14 @@ std::string Compilation::attempt() {
         return "";
     if (!why.empty())
         store_.count(why);
-    return attempt_by_compiler();
+    const bool alone = (why == OWN_CHECK || why == OWN_UNKNOWN) && !is_read_again() && source_.write_dependencies();
+    if (alone && attempt_read().empty())
+        return "";
+    why = source_.read_by_compiler();
+    return why.empty() ? attempt_read() : why;
 }
+
+bool Compilation::is_read_again() const { return settings_.prove && is_drawn(READ_AGAIN); }
 
 std::string Compilation::attempt_alone() {
     Entry entry;
@@ -148,24 +165,22 @@ std::string Compilation::find_alone(Entry &entry) {
     if (!store_.get(key_, data)) {
         key_ = source_.expansions_key(key_);
         if (!store_.get(key_, data))
-            return "own-unknown";
+            return OWN_UNKNOWN;
     }
     if (!entry.unpack(data) || !file_.all_used() || !known_.unread(file_, known_.unknown(file_.reading, entry.runs), entry.runs).empty())
-        return "own-check";
+        return OWN_CHECK;
     return "";
 }
 
-std::string Compilation::attempt_by_compiler() {
+// Of a file that was read: the store's answer, or what the compiler makes of the text that it needs.
+std::string Compilation::attempt_read() {
     Entry entry;
-    std::string why = source_.read_by_compiler();
-    if (!why.empty())
-        return why;
     const std::string plain = source_.key();
-    why = find_read(entry);
+    std::string why = find_read(entry);
     if (why.empty())
         why = answer(entry);
     if (why.empty()) {
-        answered(false);
+        answered(!source_.is_gccs());
         return "";
     }
     if (why != UNKNOWN)
@@ -174,7 +189,7 @@ std::string Compilation::attempt_by_compiler() {
     return compile();
 }
 
-// Of what gcc read: "" when the store answers, and what is left to check is right.
+// Of what was read: "" when the store answers, and what is left to check is right.
 std::string Compilation::find_read(Entry &entry) {
     std::string data;
     key_ = source_.key();
@@ -222,6 +237,7 @@ std::string Compilation::compile() {
 }
 
 std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
+    fresh.compiled = true;
     fresh.runs = known_.unknown(file_.reading, {});
     std::vector<uint32_t> asked;
     for (auto run : fresh.runs)
@@ -243,7 +259,7 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     // gcc spares what macros made some warnings. Then the source itself is compiled, too.
     fresh.failed = status;
     fresh.spared = !compiler_.silent(status);
-    if (fresh.spared && (status || !source_.is_followed() || !source_.compare() || !compiler_.silent(compiler_.compile_source())))
+    if (fresh.spared && (status || !source_.is_gccs() || !source_.is_followed() || !source_.compare() || !compiler_.silent(compiler_.compile_source())))
         return "diagnostics";
     std::string assembly;
     if (!read_file(temporary_(".s"), assembly))

@@ -37,6 +37,7 @@ public:
 private:
     // What is known of a compilation before its entry is kept.
     struct Fresh {
+        bool compiled = false;
         std::vector<uint32_t> runs;  // that nobody has compiled yet
         bool spared = false;         // gcc had complaints that it does not have of the source
         bool failed = false;
@@ -46,7 +47,9 @@ private:
     std::string attempt();
     std::string attempt_alone();
     std::string find_alone(Entry &entry);
-    std::string attempt_by_compiler();
+    std::string attempt_read();
+    std::string find_or_compile(Entry &entry, Fresh &fresh, bool compiles);
+    bool is_read_again() const;
     std::string find_read(Entry &entry);
     std::string check(const Entry &entry);
     std::string compile();

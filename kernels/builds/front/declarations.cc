@@ -137,33 +137,66 @@ std::string Declarations::tags(const Piece &piece) const {
     return list;
 }
 
+// Says where the token stands that the next line begins with.
+void Declarations::add_marker(const Token &token, std::string &written) const {
+    auto &file = unit.files[token.file];
+    written += "# " + std::to_string(token.line) + " \"" + std::string(file.name) + (file.system ? "\" 3\n" : "\"\n");
+}
+
+// A piece as gcc preprocessed it, without the macros that it told of; macro: the first of those that may come here.
+void Declarations::add_gcc_text(const Piece &piece, size_t &macro, std::string &written) const {
+    const char *at = unit.place(piece.first), *end = unit.place(piece.end - 1) + unit.tokens[piece.end - 1].size;
+    while (macro < unit.macros.size() && unit.macros[macro].line.data() < at)
+        macro++;
+    for (; macro < unit.macros.size() && unit.macros[macro].line.data() < end; macro++) {
+        const std::string_view line = unit.macros[macro].line;
+        written.append(at, line.data() - at);
+        at = line.data() + line.size();
+    }
+    written.append(at, end - at);
+}
+
+// A piece that we read ourselves, each token on its line.
+void Declarations::add_tokens(const Piece &piece, std::string &written) const {
+    const Token *before = nullptr;
+    for (uint32_t at = piece.first; at < piece.end; at++) {
+        const Token &token = unit.tokens[at];
+        const bool is_on_line = before && token.file == before->file && token.line == before->line && token.kind() != Kind::Pragma &&
+                                before->kind() != Kind::Pragma;
+        if (is_on_line) {
+            if (before->text + before->size != token.text)
+                written += ' ';
+        } else {
+            if (before)
+                written += '\n';
+            if (before && (token.file != before->file || token.line != before->line + 1))
+                add_marker(token, written);
+        }
+        written += token.view();
+        before = &token;
+    }
+}
+
 std::string Declarations::text(const std::vector<bool> &marked, const std::vector<bool> &hollow_there) const {
     std::string written;
     written.reserve(unit.text.size());
     written += "# 0 \"" + std::string(unit.files[0].name) + "\"\n";
     if (!unit.folder.empty())
         written += "# 0 \"" + std::string(unit.folder) + "\"\n";
-    auto macro = unit.macros.begin();
+    size_t macro = 0;
     for (size_t number = 0; number < marked.size(); number++) {
         const bool is_hollow = !hollow_there.empty() && hollow_there[number];
         if (!marked[number] && !is_hollow)
             continue;
         const Piece &piece = pieces.all[number];
-        const Token &first = unit.tokens[piece.first];
-        auto &file = unit.files[first.file];
-        written += "# " + std::to_string(first.line) + " \"" + std::string(file.name) + (file.system ? "\" 3\n" : "\"\n");
-        if (is_hollow) {
-            written += tags(piece) + '\n';
-            continue;
-        }
-        const char *at = unit.place(piece.first), *end = unit.place(piece.end - 1) + unit.tokens[piece.end - 1].size;
-        while (macro != unit.macros.end() && macro->line.data() < at)
-            macro++;
-        for (; macro != unit.macros.end() && macro->line.data() < end; macro++) {
-            written.append(at, macro->line.data() - at);
-            at = macro->line.data() + macro->line.size();
-        }
-        written.append(at, end - at).push_back('\n');
+        add_marker(unit.tokens[piece.first], written);
+        if (is_hollow)
+            written += tags(piece);
+        else if (unit.text.empty())
+            add_tokens(piece, written);
+        else
+            add_gcc_text(piece, macro, written);
+        written += '\n';
     }
     // Who used them may not be here: nothing comes of an inline function that does.
     std::string uses;

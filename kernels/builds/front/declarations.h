@@ -51,6 +51,9 @@ public:
 private:
     std::string tags(const Piece &piece) const;
     std::vector<uint32_t> idle(const std::vector<bool> &marked) const;
+    void add_marker(const Token &token, std::string &written) const;
+    void add_gcc_text(const Piece &piece, size_t &macro, std::string &written) const;
+    void add_tokens(const Piece &piece, std::string &written) const;
     void add_places(const Piece &piece, std::vector<Place> &list) const;
 
     bool is_split_ = false;

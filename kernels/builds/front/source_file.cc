@@ -43,6 +43,7 @@ std::string SourceFile::read(const Words &more) {
         is_ours_ = true;
     }
     file.unit.text = std::move(text);
+    is_gccs_ = true;
     is_followed_ = is_ours_ && follow_tokens(file.unit);
     if (is_followed_)
         return file.is_split() ? "" : find_kept();
@@ -64,9 +65,9 @@ std::string SourceFile::find_kept() {
 }
 
 bool SourceFile::compare() {
-    if (!is_compared_ && is_read_)
+    if (!is_compared_ && is_gccs_ && is_read_)
         own_.compare(is_followed_);
-    is_compared_ = true;
+    is_compared_ = is_gccs_;
     return own_.trusted();
 }
 

@@ -28,10 +28,12 @@ public:
     bool ask() { return own_.ask(); }
     // Whether both readings have agreed on this file, and never differed.
     bool trusted() const { return own_.trusted(); }
-    // Notes whether both agree, once gcc's is there too; returns trusted().
+    // Notes whether both agree, if gcc's is there too; returns trusted().
     bool compare();
-    // Whether gcc's text has the tokens of our own reading.
-    bool is_followed() const { return is_followed_; }
+    // Whether gcc has read it in this process.
+    bool is_gccs() const { return is_gccs_; }
+    // Whether the tokens are those of our own reading, and gcc's where it read them.
+    bool is_followed() const { return is_gccs_ ? is_followed_ : is_ours_; }
 
     // Notes that the file needs more than it seems to use, here and for all who read it again.
     void keep_mentioned();
@@ -57,6 +59,7 @@ private:
     Unit ours_;                 // our own reading, where the file's is gcc's
     bool is_read_ = false;      // by our own preprocessor
     bool is_ours_ = false;      // what the file is
+    bool is_gccs_ = false;
     bool is_followed_ = false;
     bool is_compared_ = false;
 };
