@@ -42,7 +42,7 @@ def withdraw_trust(
         f"Trust is withdrawn: no build that begins from now on uses what was compiled before ({withdrawn.token})"
     )
     if withdrawn.removed:
-        _say(f"{withdrawn.removed} packs removed from the store")
+        _say(f"Packs removed from the store: {withdrawn.removed}")
     if withdrawn.left:
         _say(f"Packs stay in the store, and no builder takes them: {withdrawn.left}")
     _say("Compiled files and layers from before are removed from each builder when it needs the room")
@@ -66,7 +66,9 @@ def _show(losses: Losses) -> None:
     if not (losses.files.count or losses.layers.count or losses.packs or losses.kernels):
         _say("Nothing was compiled before: there is nothing to lose here")
     if losses.building:
-        _say(f"{losses.building} builds under way end as they began; no later build uses what they compile")
+        _say(
+            f"Builds under way, which end as they began: {losses.building}. No later build uses what they compile"
+        )
 
 
 def _next(losses: Losses) -> None:

@@ -72,7 +72,7 @@ def test_without_a_flag_it_says_what_it_costs_and_changes_nothing(tree: Tree, pa
 
 def test_packs_go_and_the_audit_log_tells_of_it(tree: Tree, packs: Store) -> None:
     text = withdraw("--ref", REF, "--yes", tree=ADDRESS)
-    assert "2 packs removed from the store" in text
+    assert "Packs removed from the store: 2" in text
     assert [entry.name for entry in packs.entries()] == ["logs/" + "c" * 64 + ".log"]
     made = Withdrawal.objects.get()
     assert (made.tree, made.ref) == ("linux", REF)
@@ -98,7 +98,7 @@ def test_builds_under_way_and_open_experiments_are_named(tree: Tree) -> None:
     experiment = make_grid()
     Build.objects.filter(pk=Build.objects.earliest("pk").pk).update(state=BuildState.BUILDING)
     text = withdraw("--yes")
-    assert "1 builds under way end as they began" in text
+    assert "Builds under way, which end as they began: 1." in text
     assert f"Open experiments may still boot kernels from before: {experiment.pk}." in text
 
 
