@@ -132,7 +132,6 @@ def _packs() -> tuple[tuple[str, ...], int, str]:
     try:
         if (store := lab_store()) is None:
             return (), 0, ""
-        store.reach()  # a directory that is not mounted lists as empty
         entries = list(store.entries(FOLDER))
     except (StoreUnreachable, StoreRefused) as exc:
         return (), 0, str(exc)

@@ -6,6 +6,7 @@ Besides Django's interface both list the files below a name, and return part of 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -72,6 +73,7 @@ class DirectoryStorage(FileSystemStorage):
         return name
 
     def _save(self, name: str, content: File[bytes]) -> str:
+        self.check()
         place = Path(self.path(name))
         place.parent.mkdir(parents=True, exist_ok=True)
         descriptor, draft = tempfile.mkstemp(prefix=_DRAFT, dir=place.parent)
@@ -109,7 +111,8 @@ class DirectoryStorage(FileSystemStorage):
             return file.read(length), size
 
     def entries(self, prefix: str) -> Iterator[StoreEntry]:
-        """All files whose names begin with a directory's name, "" for all there are."""
+        """All files whose names begin with a directory's name, "" for all there are. Raises OSError without the store's own directory."""
+        self.check()
         top = Path(self.location)
         for folder, _, names in os.walk(self.path(prefix) if prefix else top):
             for name in names:
@@ -121,7 +124,9 @@ class DirectoryStorage(FileSystemStorage):
     def check(self) -> None:
         """Raise OSError where there is no such directory: a disk that is not mounted is not to be replaced by an empty one."""
         if not Path(self.location).is_dir():
-            raise NotADirectoryError(f"there is no directory {self.location}: create it, or mount it")
+            raise NotADirectoryError(
+                errno.ENOTDIR, f"there is no directory {self.location}: create it, or mount it"
+            )
 
     def room(self) -> DiskRoom:
         """Return the used and free space of its disk."""

@@ -41,6 +41,19 @@ def test_what_is_put_is_read_listed_and_removed(store: Store) -> None:
         store.read("runs/1-1/console.log", 10)
 
 
+def test_a_directory_that_is_not_mounted_neither_lists_as_empty_nor_is_made(
+    settings: Any, tmp_path: Path
+) -> None:
+    choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "away")}))
+    store = lab_store()
+    assert store is not None
+    with pytest.raises(StoreUnreachable, match="create it, or mount it"):
+        list(store.entries("compiled"))
+    with pytest.raises(StoreUnreachable, match="create it, or mount it"):
+        store.put("compiled/a", b"1")
+    assert not (tmp_path / "away").exists()
+
+
 def test_a_directory_is_not_mistaken_for_one_whose_name_begins_alike(store: Store) -> None:
     store.put("runs/1-1/a", b"1")
     store.put("runs/1-12/a", b"2")
