@@ -58,8 +58,24 @@ class _Shifted:
     metrics: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Results of comparing the boots of an experiment, not stored yet."""
+
+    comparisons: list[Comparison]
+    effects: list[Effect]
+    points: list[BasePoint]
+
+
 def compare_experiment(experiment_id: int) -> int:
     """Compute all comparisons again and store them; returns how many. Doing it twice changes nothing."""
+    compared = compute_comparisons(experiment_id)
+    store_comparisons(experiment_id, compared)
+    return len(compared.comparisons)
+
+
+def compute_comparisons(experiment_id: int) -> Compared:
+    """Compare, which takes a minute where there are hundreds of comparisons; nothing is stored."""
     experiment = Experiment.objects.get(pk=experiment_id)
     variants = list(experiment.variants.filter(state=VariantState.READY))
     shifted: list[_Shifted] = []
@@ -85,15 +101,21 @@ def compare_experiment(experiment_id: int) -> int:
     adjusted = adjust([effect.p_value for effect in found_effects])
     for effect, q_value in zip(found_effects, adjusted, strict=True):
         effect.q_value = q_value
-    # In one step: a page that reads meanwhile sees the old or the new.
+    return Compared(comparisons, found_effects, points)
+
+
+def store_comparisons(experiment_id: int, compared: Compared) -> None:
+    """Replace the comparisons of an experiment. Several processes may do it only one after the other.
+
+    In one step: a page that reads meanwhile sees the old or the new.
+    """
     with transaction.atomic():
-        note_decisions(experiment_id, comparisons)
+        note_decisions(experiment_id, compared.comparisons)
         Comparison.objects.filter(experiment=experiment_id).delete()
-        Comparison.objects.bulk_create(comparisons)
+        Comparison.objects.bulk_create(compared.comparisons)
         Effect.objects.filter(experiment=experiment_id).delete()
-        Effect.objects.bulk_create(found_effects)
-        store_base_points(experiment_id, points)
-    return len(comparisons)
+        Effect.objects.bulk_create(compared.effects)
+        store_base_points(experiment_id, compared.points)
 
 
 def mixed_machines(case: Case) -> str:

@@ -5,7 +5,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from lab.comparisons.compare import compare_experiment
+from lab.comparisons.compare import compare_experiment, compute_comparisons, store_comparisons
 from lab.comparisons.conclusion.collect import experiment_facts
 from lab.comparisons.conclusion.conclude import conclude
 from lab.experiments.kernel_notes import note_kernels
@@ -153,14 +153,20 @@ def settle(experiment_id: int) -> bool:
     """
     if _work_left(experiment_id):
         return False
+    # Everything may have been over before the first claim, as when every run was cancelled.
+    move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING)
+    if Experiment.objects.get(pk=experiment_id).state != ExperimentState.RUNNING:
+        return False
+    runs = Run.objects.filter(experiment=experiment_id)
+    boots = runs.count()
+    # It may take a minute, so nothing is locked meanwhile.
+    compared = compute_comparisons(experiment_id)
     with transaction.atomic():
-        # Everything may have been over before the first claim, as when every run was cancelled.
-        move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING)
-        # Of two processes that see the last work end, one waits here, and then finds it settled.
+        # Of two processes that see the last work end, one waits here, and then finds it settled or with more boots than it compared.
         experiment = Experiment.objects.select_for_update(no_key=True).get(pk=experiment_id)
-        if experiment.state != ExperimentState.RUNNING or _work_left(experiment_id):
+        if experiment.state != ExperimentState.RUNNING or _work_left(experiment_id) or runs.count() != boots:
             return False
-        compare_experiment(experiment_id)
+        store_comparisons(experiment_id, compared)
         problem = _without_base(experiment)
         if not problem and add_blocks(experiment):
             return False

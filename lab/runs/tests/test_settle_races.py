@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from lab.comparisons.compare import Compared, compute_comparisons
 from lab.models import Comparison, Experiment, Run
 from lab.models.states import Outcome
 from lab.runs.claiming import claim_next_run
 from lab.runs.record import RunRecord, record_run
+from lab.runs.rounds import blocks_done
 from lab.runs.settle import settle
+from lab.runs.tests.test_rounds import CLEAR, boot_all, sequential
+from lab.statistics.sequential import LOOKS
 from lab.tests.factories import (
     finish_builds,
     make_case,
@@ -96,3 +100,27 @@ def test_a_boot_that_is_queued_again_between_two_looks_at_the_work_left_keeps_it
     assert recorded == [True]
     assert Run.objects.exclude(pk=run.pk).get().state == "queued"
     assert Experiment.objects.get(pk=experiment.pk).state == "running"
+
+
+def test_what_was_compared_before_further_boots_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = sequential()
+    boots = CLEAR | {"q": [90.0, 115.0, 100.0, 104.0]}
+
+    def finish_unsettled() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr("lab.runs.record.settle", lambda _: False)
+            boot_all(experiment, boots)
+
+    def then_others_go_on(experiment_id: int) -> Compared:
+        compared = compute_comparisons(experiment_id)
+        monkeypatch.setattr("lab.runs.settle.compute_comparisons", compute_comparisons)
+        assert not settle(experiment_id)
+        finish_unsettled()
+        return compared
+
+    finish_unsettled()
+    monkeypatch.setattr("lab.runs.settle.compute_comparisons", then_others_go_on)
+    assert not settle(experiment.pk)
+    assert blocks_done(experiment.pk) == LOOKS[1]
+    settle(experiment.pk)
+    assert Comparison.objects.get(variant__name="q", primary=True).boots == LOOKS[1]
