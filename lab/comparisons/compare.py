@@ -75,7 +75,7 @@ def compare_experiment(experiment_id: int) -> int:
 
 
 def compute_comparisons(experiment_id: int) -> Compared:
-    """Compare, which takes a minute where there are hundreds of comparisons; nothing is stored."""
+    """Compare, which takes some 0.04 CPU seconds for a variant and metric; nothing is stored."""
     experiment = Experiment.objects.get(pk=experiment_id)
     variants = list(experiment.variants.filter(state=VariantState.READY))
     shifted: list[_Shifted] = []

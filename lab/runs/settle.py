@@ -159,7 +159,7 @@ def settle(experiment_id: int) -> bool:
         return False
     runs = Run.objects.filter(experiment=experiment_id)
     boots = runs.count()
-    # It may take a minute, so nothing is locked meanwhile.
+    # Hundreds of comparisons take many seconds, so nothing is locked meanwhile.
     compared = compute_comparisons(experiment_id)
     with transaction.atomic():
         # Of two processes that see the last work end, one waits here, and then finds it settled or with more boots than it compared.
