@@ -191,6 +191,7 @@ def test_the_files_come_from_the_store_where_the_host_has_none(
     register_key(worker)
     (worker / "runs/1-1").mkdir(parents=True)
     (worker / "runs/1-1/initrd").write_bytes(b"the initrd")
+    (tmp_path / "store").mkdir()
     store = Store(DirectoryStorage(str(tmp_path / "store")))
     monkeypatch.setattr("lab.targets.netboot.files.lab_store", lambda: store)
     send_artifact(store, ArtifactStore(worker / "artifacts").get(key))
