@@ -37,15 +37,17 @@ BUSY = {"host": {"host_cpus": 2, "load_before": 1.0, "load_after": 30.0}}
 VALUES = samples({"ns_per_open": [1.0, 1.0]})
 
 
-def in_a_thread(work: Callable[[], Any]) -> Any:
-    def closed() -> Any:
+def in_threads(count: int, work: Callable[[], bool]) -> list[bool]:
+    """Do it so many times at once, each with a connection of its own; return the results."""
+
+    def closed(_: int) -> bool:
         try:
             return work()
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(closed).result()
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(closed, range(count)))
 
 
 def test_of_two_that_see_the_last_boot_end_one_settles_and_neither_fails(
@@ -66,16 +68,7 @@ def test_of_two_that_see_the_last_boot_end_one_settles_and_neither_fails(
         return create(rows)
 
     monkeypatch.setattr(Comparison.objects, "bulk_create", create_beside_the_other)
-
-    def work(_: int) -> bool:
-        try:
-            return settle(experiment.pk)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(2) as pool:
-        settled = list(pool.map(work, range(2)))
-    assert sorted(settled) == [False, True]
+    assert sorted(in_threads(2, lambda: settle(experiment.pk))) == [False, True]
     assert Experiment.objects.get(pk=experiment.pk).state == "done"
     assert Comparison.objects.filter(experiment=experiment.pk).count() == 2
 
@@ -92,7 +85,7 @@ def test_a_boot_that_is_queued_again_between_two_looks_at_the_work_left_keeps_it
     def then_record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         answer = execute(sql, params, many, context)
         if "lab_run" in sql and not recorded:
-            recorded.append(in_a_thread(lambda: record_run(claim, record)))
+            recorded.extend(in_threads(1, lambda: record_run(claim, record)))
         return answer
 
     with connection.execute_wrapper(then_record):
