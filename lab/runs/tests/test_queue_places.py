@@ -180,6 +180,21 @@ def test_who_asks_for_a_place_reads_nothing_of_what_waits_for_other_machines() -
     }
 
 
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite does not say what it reads")
+def test_a_look_at_an_experiment_reads_no_workers_of_other_queues() -> None:
+    ours = make_grid(blocks=1)
+    finish_builds(ours)
+    crowd = [Worker(name=f"of-{n}:1:1", host=f"of-{n}", queues=[f"target.of-{n}"]) for n in range(1000)]
+    Worker.objects.bulk_create(crowd)
+    Worker.objects.create(name="ours:1:1", host="ours", queues=[f"target.{ours.target.name}"], idle_reason="full disk")
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    with explained() as looked:
+        assert "full disk" in current_progress(ours.pk, operator=True).stalled
+    assert 0 < rows_of(looked)["lab_worker"] < 20
+
+
 def crowd_elsewhere(experiments: int, *, workers: int) -> None:
     """Experiments that wait for racks of their own, and the workers of those."""
     for _ in range(experiments):
