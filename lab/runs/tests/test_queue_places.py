@@ -187,7 +187,9 @@ def test_a_look_at_an_experiment_reads_no_workers_of_other_queues() -> None:
     finish_builds(ours)
     crowd = [Worker(name=f"of-{n}:1:1", host=f"of-{n}", queues=[f"target.of-{n}"]) for n in range(1000)]
     Worker.objects.bulk_create(crowd)
-    Worker.objects.create(name="ours:1:1", host="ours", queues=[f"target.{ours.target.name}"], idle_reason="full disk")
+    Worker.objects.create(
+        name="ours:1:1", host="ours", queues=[f"target.{ours.target.name}"], idle_reason="full disk"
+    )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     with explained() as looked:
