@@ -54,7 +54,7 @@ Swept Compilation::sweep(const std::string &before, bool compiles) {
         return Swept::Left;
     std::string why = find_alone(entry);
     // Of a changed header that nobody uses, the first file that includes it has it checked for all of them.
-    if (why == OWN_CHECK || (why == OWN_UNKNOWN && compiles)) {
+    if (why == OWN_CHECK || (why == OWN_UNKNOWN && compiles && !source_.is_spared())) {
         store_.count(why);
         why = is_read_again() ? "again" : find_or_compile(entry, fresh, compiles);
         if (!why.empty() && why != UNKNOWN) {
@@ -126,7 +126,7 @@ std::string Compilation::attempt() {
         return "";
     if (!why.empty())
         store_.count(why);
-    const bool alone = (why == OWN_CHECK || why == OWN_UNKNOWN) && !is_read_again() && source_.write_dependencies();
+    const bool alone = (why == OWN_CHECK || (why == OWN_UNKNOWN && !source_.is_spared())) && !is_read_again() && source_.write_dependencies();
     if (alone && attempt_read().empty())
         return "";
     why = source_.read_by_compiler();
@@ -261,6 +261,8 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     fresh.spared = !compiler_.silent(status);
     if (fresh.spared && (status || !source_.is_gccs() || !source_.is_followed() || !source_.compare() || !compiler_.silent(compiler_.compile_source())))
         return "diagnostics";
+    if (fresh.spared)
+        source_.note_spared();
     std::string assembly;
     if (!read_file(temporary_(".s"), assembly))
         return "temporary";

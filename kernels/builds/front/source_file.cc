@@ -80,6 +80,8 @@ void SourceFile::keep_mentioned() {
 // Of a file of the store that says that a key's pieces are too few.
 std::string SourceFile::mentioned_name() const { return hex(compiler_.begun("mentioned").add_sized(digest()).bytes()) + ".k"; }
 
+std::string SourceFile::spared_name() const { return hex(compiler_.begun("spared").add_sized(plan_.input).bytes()) + ".k"; }
+
 std::string SourceFile::key() const { return hex(digest()) + ".o"; }
 
 std::string SourceFile::expansions_key(const std::string &key) const {

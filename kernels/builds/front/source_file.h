@@ -38,6 +38,10 @@ public:
     // Notes that the file needs more than it seems to use, here and for all who read it again.
     void keep_mentioned();
 
+    // Notes that gcc complains of this file's text and not of its source. A hint: such a text is compiled for nothing in a sweep.
+    void note_spared() { store_.put(spared_name(), "spared"); }
+    bool is_spared() const { return store_.has(spared_name()); }
+
     // The name in the store of what the kept declarations compile to.
     std::string key() const;
     // The same of what gcc is silent about only where macros brought these tokens and no others.
@@ -51,6 +55,7 @@ private:
     std::string read(const Words &more);
     std::string digest() const;
     std::string mentioned_name() const;
+    std::string spared_name() const;
 
     const Plan &plan_;
     const Store &store_;

@@ -103,6 +103,24 @@ def test_a_warning_is_told_as_gcc_tells_it_of_the_source(bench: LoggedBench, mor
     assert said == bench.said("/usr/bin/gcc") != ""
 
 
+SPARED = (
+    "#define IS_THERE(place) ((place) != 0)\nextern int shapes[3];\n"
+    "int two(int a)\n{\n\treturn IS_THERE(shapes) ? a : 0;\n}\n"
+)
+
+
+def test_a_file_whose_text_alone_has_warnings_is_read_by_gcc_at_once_when_it_changes(
+    bench: LoggedBench,
+) -> None:
+    bench.write(a_c=MAIN + SPARED)
+    assert bench.said("front") == bench.said("/usr/bin/gcc") == ""
+    assert bench.calls() == ["-S", "-E", "-S"]
+    bench.write(a_c=MAIN + SPARED.replace("? a", "? a + 1"))
+    made = bench.compile()
+    assert bench.calls() == ["-E", "-S"]
+    assert made == bench.compile("clean")
+
+
 def test_now_and_then_gcc_reads_what_it_agreed_on_before(bench: LoggedBench) -> None:
     settings = bench.folder / "front/front.conf"
     settings.write_text(settings.read_text() + "prove 8\n")

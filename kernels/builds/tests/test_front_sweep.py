@@ -7,7 +7,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -42,10 +42,11 @@ class Sweeps:
     pretend: PretendKernel
     home: Path
     base: NamedRevision
+    files: Mapping[str, str] = field(default_factory=lambda: BASE)
 
     def request(self, files: Mapping[str, str]) -> BuildRequest:
         """Return the request for the base with some files as they are here."""
-        revision = self.pretend.variant({**BASE, **files}) if files else self.base
+        revision = self.pretend.variant({**self.files, **files}) if files else self.base
         return replace(self.pretend.request(revision), base=self.base, trusted=True)
 
     def build(self, files: Mapping[str, str]) -> tuple[Artifact, dict[str, str], Counter[str]]:
@@ -66,15 +67,21 @@ class Sweeps:
 
 
 @pytest.fixture(scope="module")
-def sweeps(pretend: PretendKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sweeps]:
+def unproven() -> Iterator[None]:
+    """A front that compiles no answer for a proof."""
     program = compile_front(kept("front"))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kernels.builds.front_build.compile_front", lambda root: program)
         patched.setattr("kernels.builds.front_build.PROVEN", 0)
-        sweeps = Sweeps(pretend, tmp_path_factory.mktemp("sweep") / "home", pretend.variant(BASE))
-        _, steps, _ = sweeps.build({})
-        assert set(steps.values()) == {"CC"}
-        yield sweeps
+        yield
+
+
+@pytest.fixture(scope="module")
+def sweeps(pretend: PretendKernel, unproven: None, tmp_path_factory: pytest.TempPathFactory) -> Sweeps:
+    sweeps = Sweeps(pretend, tmp_path_factory.mktemp("sweep") / "home", pretend.variant(BASE))
+    _, steps, _ = sweeps.build({})
+    assert set(steps.values()) == {"CC"}
+    return sweeps
 
 
 FIELD = ("unsigned long i_ino;", "long i_more;\n\tunsigned long i_ino;")
@@ -138,6 +145,25 @@ def test_after_a_first_mistake_the_sweep_compiles_nothing_ahead(sweeps: Sweeps) 
         builder.build(sweeps.request(header(FIELD[0], "unknown_type i_ino;")))
     assert failed.value.log
     assert "READY" not in failed.value.log.read_text()
+
+
+@pytest.mark.process
+def test_a_file_whose_text_alone_has_warnings_is_compiled_by_make_alone(
+    pretend: PretendKernel, unproven: None, tmp_path: Path
+) -> None:
+    spared = (
+        '#pragma GCC diagnostic warning "-Waddress"\n#define IS_THERE(place) ((place) != 0)\n'
+        "extern int shapes[3];\nint two(int a)\n{\n\treturn IS_THERE(shapes) ? a : 0;\n}\n"
+    )
+    base = {**BASE, "fs/buffer.c": BASE["fs/buffer.c"] + spared}
+    sweeps = Sweeps(pretend, tmp_path / "home", pretend.variant(base), base)
+    sweeps.build({})
+    files = header(*FIELD)
+    artifact, steps, events = sweeps.build(files)
+    assert steps["fs/buffer"] == "CC"
+    # Each was compiled once, by make or ahead of it.
+    assert (events["miss"], events["own-unknown"]) == (4, 4)
+    assert same(artifact, sweeps.clean(files, tmp_path))
 
 
 @pytest.mark.process
