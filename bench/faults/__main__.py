@@ -4,7 +4,7 @@
 A campaign is a file. Each call adds a piece to it for each lane: a fresh service, on which the faults that the seed draws next are
 injected. Lanes work side by side and draw from the same sequence.
 Ends with 1 where something was lost, recorded twice, stuck or left behind, or where a dead worker's claim was not
-taken over within two lease periods; with 2 where the file is of another campaign; with 3 where a lane ended early.
+taken over within two lease periods; with 2 where the file is of another campaign or this machine can have none of its faults; with 3 where a lane ended early.
 """
 
 import signal
@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from bench.faults.campaign_file import Campaign, CampaignMismatch, Piece, alone, changing, open_campaign
-from bench.faults.kinds import stages_of
+from bench.faults.kinds import KINDS, stages_of
 from bench.faults.lab import fresh_places, remove
 from bench.faults.lane import unable_here
 from bench.faults.real_kernel import real_kernel
@@ -50,6 +50,12 @@ def main(  # noqa: PLR0913  an argument is an option
             opened.save()
             for piece in [piece for piece in opened.pieces if not piece.over]:
                 _close(path, piece)
+            unable = unable_here(real_kernel(state_root()))
+            for need, reason in unable.items():
+                console.print(f"without {need}: {reason}")
+            if opened.hit < count and all(KINDS[fault].needs in unable for fault in opened.kinds):
+                console.print("nothing to inject: this machine can have none of these faults", style="red")
+                sys.exit(2)
             options = ["--count", str(count), "--seconds", str(seconds), *(["--keep"] if keep else [])]
             failed = _carry_on(path, lanes, options, right) if opened.hit < count else 0
             opened = open_campaign(path, seed, lease, stages_of(only))
@@ -81,8 +87,6 @@ def _close(path: Path, piece: Piece) -> None:
 
 def _carry_on(path: Path, lanes: int, options: list[str], right: int) -> int:
     """Inject what the seed draws next, each lane on a fresh lab; returns how many lanes ended early. right: what they inherit."""
-    for need, reason in unable_here(real_kernel(state_root())).items():
-        console.print(f"without {need}: {reason}")
     places = fresh_places(lanes)
     with changing(path) as campaign:
         for lane, (home, port) in enumerate(places, 1):

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from bench.faults import __main__ as campaigns
 from bench.faults.campaign import Lane, close_piece
 from bench.faults.campaign_file import (
     Breach,
@@ -309,3 +310,15 @@ def test_a_fault_that_one_piece_could_not_have_and_another_had_is_not_called_mis
     (line,) = [line for line in printed.getvalue().splitlines() if "never injected here" in line]
     assert missing.fault in line
     assert had.fault not in line
+
+
+def test_a_campaign_of_which_this_machine_can_have_no_fault_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(campaigns, "unable_here", lambda kernel: {"guests": "no kernel for them"})
+    with pytest.raises(SystemExit) as ended:
+        campaigns.main(only="libvirt", campaign=tmp_path / "campaign.json")
+    assert ended.value.code == 2
+    said = capsys.readouterr().out
+    assert "without guests: no kernel for them" in said
+    assert "nothing to inject" in said
