@@ -5,7 +5,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from lab.comparisons.compare import compare_experiment, compute_comparisons, store_comparisons
+from lab.comparisons.compare import compute_comparisons, store_comparisons
 from lab.comparisons.conclusion.collect import experiment_facts
 from lab.comparisons.conclusion.conclude import conclude
 from lab.experiments.kernel_notes import note_kernels
@@ -122,6 +122,11 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
     by: None at this machine's own terminal.
     What was measured stays and is compared, marked partial. A worker notices when it renews its lease.
     """
+    if not Experiment.objects.filter(pk=experiment_id, state__in=OPEN_EXPERIMENT).exists():
+        return False
+    # Before the lock, as in settle().
+    measured = _measured(experiment_id)
+    compared = compute_comparisons(experiment_id)
     with transaction.atomic():
         now = timezone.now()
         moved = any(
@@ -132,11 +137,20 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
             runs = Run.objects.filter(experiment=experiment_id)
             cancel_runs(runs, "the experiment was cancelled", running=True)
             cancel_builds(experiment_id, running=True)
-            compare_experiment(experiment_id)
+            if _measured(experiment_id) != measured:
+                compared = compute_comparisons(experiment_id)
+            store_comparisons(experiment_id, compared)
             _tell_over(experiment_id, by)
     if moved:
         _keep_headline(experiment_id)
     return moved
+
+
+def _measured(experiment_id: int) -> tuple[int, int]:
+    """Return what a comparison depends on while boots go on: how many are done, and how many variants have a kernel."""
+    done = Run.objects.filter(experiment=experiment_id, state=RunState.DONE)
+    ready = Variant.objects.filter(experiment=experiment_id, state=VariantState.READY)
+    return done.count(), ready.count()
 
 
 def experiments_of(build_id: int) -> list[int]:

@@ -18,7 +18,7 @@ from lab.models.states import Outcome
 from lab.runs.claiming import claim_next_run
 from lab.runs.record import RunRecord, record_run
 from lab.runs.rounds import blocks_done
-from lab.runs.settle import settle
+from lab.runs.settle import cancel_experiment, settle
 from lab.runs.tests.test_rounds import CLEAR, boot_all, sequential
 from lab.statistics.sequential import LOOKS
 from lab.tests.factories import (
@@ -117,3 +117,36 @@ def test_what_was_compared_before_further_boots_decides_nothing(monkeypatch: pyt
     assert blocks_done(experiment.pk) == LOOKS[1]
     settle(experiment.pk)
     assert Comparison.objects.get(variant__name="q", primary=True).boots == LOOKS[1]
+
+
+@pytest.mark.parametrize("recorded_meanwhile", [False, True])
+def test_a_cancelled_experiment_is_compared_before_it_is_locked_and_with_the_last_boot(
+    monkeypatch: pytest.MonkeyPatch, recorded_meanwhile: bool
+) -> None:
+    experiment = make_grid(blocks=4)
+    finish_builds(experiment)
+    for _ in range(4):
+        boot_once()
+    locked: list[bool] = []
+
+    def compute(experiment_id: int) -> Compared:
+        compared = compute_comparisons(experiment_id)
+        if recorded_meanwhile and not locked:
+            boot_once()
+            boot_once()
+        locked.append(connection.in_atomic_block)
+        return compared
+
+    monkeypatch.setattr("lab.runs.settle.compute_comparisons", compute)
+    assert cancel_experiment(experiment.pk)
+    assert locked == ([False, True] if recorded_meanwhile else [False])
+    comparison = Comparison.objects.get(experiment=experiment.pk)
+    assert comparison.boots == Run.objects.filter(state="done").count() / 2
+    assert not cancel_experiment(experiment.pk)
+    assert len(locked) == 1 + recorded_meanwhile
+
+
+def boot_once() -> None:
+    claim = claim_next_run(target="guest", by="host:0:0")
+    assert claim is not None
+    assert record_run(claim, RunRecord(Outcome.FINISHED, samples=VALUES))
