@@ -21,14 +21,14 @@ def mark_stale(keys: Collection[str]) -> None:
     ordered = sorted(keys)
     known = set(Trend.objects.filter(key__in=ordered).values_list("key", flat=True))
     Trend.objects.bulk_create(_rows([key for key in ordered if key not in known]), ignore_conflicts=True)
-    # In one order, so that two experiments that end at once do not wait for each other for ever.
+    # In one order, so that two that do this at once do not wait for each other for ever.
     for key in ordered:
         Trend.objects.filter(key=key).update(stale=True, changes=F("changes") + 1)
 
 
 def mark_unplaced(tree: Tree) -> None:
     """Note that places of revisions of a tree were learnt: points without a place may have one now."""
-    Trend.objects.filter(tree=tree, unplaced__gt=0).update(stale=True, changes=F("changes") + 1)
+    mark_stale(list(Trend.objects.filter(tree=tree, unplaced__gt=0).values_list("key", flat=True)))
 
 
 def _rows(keys: list[str]) -> list[Trend]:
