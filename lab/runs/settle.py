@@ -10,6 +10,7 @@ from lab.comparisons.conclusion.collect import experiment_facts
 from lab.comparisons.conclusion.conclude import conclude
 from lab.experiments.kernel_notes import note_kernels
 from lab.hooks.events import tell_experiment
+from lab.leases.deadlocks import without_deadlock
 from lab.models import Build, Experiment, Run, Standing, User, Variant
 from lab.models.states import (
     OPEN_EXPERIMENT,
@@ -127,7 +128,8 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
     # Before the lock, as in settle().
     measured = _measured(experiment_id)
     compared = compute_comparisons(experiment_id)
-    with transaction.atomic():
+
+    def cancel() -> bool:
         now = timezone.now()
         moved = any(
             move(Experiment, experiment_id, start, ExperimentState.CANCELLED, finished_at=now)
@@ -137,10 +139,13 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
             runs = Run.objects.filter(experiment=experiment_id)
             cancel_runs(runs, "the experiment was cancelled", running=True)
             cancel_builds(experiment_id, running=True)
-            if _measured(experiment_id) != measured:
-                compared = compute_comparisons(experiment_id)
-            store_comparisons(experiment_id, compared)
+            latest = compared if _measured(experiment_id) == measured else compute_comparisons(experiment_id)
+            store_comparisons(experiment_id, latest)
             _tell_over(experiment_id, by)
+        return moved
+
+    # A build or boot that is recorded meanwhile takes the same rows in another order.
+    moved = without_deadlock(cancel)
     if moved:
         _keep_headline(experiment_id)
     return moved

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Barrier, BrokenBarrierError
+from threading import Barrier, BrokenBarrierError, Event
 from typing import Any
 
 import pytest
@@ -15,12 +13,13 @@ from django.db import connection
 from lab.comparisons.compare import Compared, compute_comparisons
 from lab.models import Comparison, Experiment, Run
 from lab.models.states import Outcome
-from lab.runs.claiming import claim_next_run
-from lab.runs.record import RunRecord, record_run
+from lab.runs.claiming import claim_next_build, claim_next_run
+from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
 from lab.runs.rounds import blocks_done
 from lab.runs.settle import cancel_experiment, settle
 from lab.runs.tests.test_rounds import CLEAR, boot_all, sequential
 from lab.statistics.sequential import LOOKS
+from lab.tests.at_once import at_once, until_one_waits
 from lab.tests.factories import (
     finish_builds,
     make_case,
@@ -35,19 +34,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 BUSY = {"host": {"host_cpus": 2, "load_before": 1.0, "load_after": 30.0}}
 VALUES = samples({"ns_per_open": [1.0, 1.0]})
-
-
-def in_threads(count: int, work: Callable[[], bool]) -> list[bool]:
-    """Do it so many times at once, each with a connection of its own; return the results."""
-
-    def closed(_: int) -> bool:
-        try:
-            return work()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(closed, range(count)))
 
 
 def test_of_two_that_see_the_last_boot_end_one_settles_and_neither_fails(
@@ -68,7 +54,7 @@ def test_of_two_that_see_the_last_boot_end_one_settles_and_neither_fails(
         return create(rows)
 
     monkeypatch.setattr(Comparison.objects, "bulk_create", create_beside_the_other)
-    assert sorted(in_threads(2, lambda: settle(experiment.pk))) == [False, True]
+    assert sorted(at_once(*[lambda: settle(experiment.pk)] * 2)) == [False, True]
     assert Experiment.objects.get(pk=experiment.pk).state == "done"
     assert Comparison.objects.filter(experiment=experiment.pk).count() == 2
 
@@ -85,7 +71,7 @@ def test_a_boot_that_is_queued_again_between_two_looks_at_the_work_left_keeps_it
     def then_record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         answer = execute(sql, params, many, context)
         if "lab_run" in sql and not recorded:
-            recorded.extend(in_threads(1, lambda: record_run(claim, record)))
+            recorded.extend(at_once(lambda: record_run(claim, record)))
         return answer
 
     with connection.execute_wrapper(then_record):
@@ -144,6 +130,37 @@ def test_a_cancelled_experiment_is_compared_before_it_is_locked_and_with_the_las
     assert comparison.boots == Run.objects.filter(state="done").count() / 2
     assert not cancel_experiment(experiment.pk)
     assert len(locked) == 1 + recorded_meanwhile
+
+
+def test_an_experiment_is_cancelled_while_a_build_of_it_is_recorded() -> None:
+    experiment = make_grid(blocks=1)
+    claim = claim_next_build(by="host:0:0")
+    assert claim is not None
+    held = Event()
+
+    def record_slowly(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        answer = execute(sql, params, many, context)
+        if sql.startswith('UPDATE "lab_build"') and not held.is_set():
+            held.set()
+            until_one_waits()
+        return answer
+
+    def record() -> bool:
+        if connection.vendor == "postgresql":
+            # So that the other one is ended.
+            connection.cursor().execute("SET deadlock_timeout = '20s'")
+        with connection.execute_wrapper(record_slowly):
+            return record_build_failure(claim, Failure("kernel", "does not compile"))
+
+    def cancel() -> bool:
+        assert held.wait(5)
+        return cancel_experiment(experiment.pk)
+
+    recorded, cancelled = at_once(record, cancel)
+    assert recorded
+    # What is recorded first may have ended the experiment.
+    assert Experiment.objects.get(pk=experiment.pk).state == ("cancelled" if cancelled else "failed")
+    assert set(Run.objects.values_list("state", flat=True)) == {"cancelled"}
 
 
 def boot_once() -> None:

@@ -3,29 +3,17 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
-from lab.models import Tree, Trend
+from lab.models import Trend
+from lab.tests.at_once import at_once, until_one_waits
 from lab.tests.factories import make_experiment
 from lab.trends.stale import mark_stale, mark_unplaced
 
 KEYS = ["a", "b"]
-
-
-def wait_for_one_that_waits(seconds: float = 5.0) -> None:
-    """Return once a statement waits for a lock; SQLite does not say, and lets one write after the other anyway."""
-    until = time.monotonic() + seconds
-    while connection.vendor == "postgresql" and time.monotonic() < until:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            if cursor.fetchone():
-                return
-        time.sleep(0.01)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -39,17 +27,13 @@ def test_an_experiment_that_ends_while_places_are_learnt_does_not_wait_for_ever(
         with transaction.atomic():
             mark_stale(KEYS[:1])
             begun.set()
-            wait_for_one_that_waits()
+            until_one_waits()
             mark_stale(KEYS[1:])
-        connection.close()
 
-    def learn(tree: Tree) -> None:
+    def learn() -> None:
         assert begun.wait(5)
         with transaction.atomic():
             mark_unplaced(tree)
-        connection.close()
 
-    with ThreadPoolExecutor(2) as pool:
-        for work in [pool.submit(end), pool.submit(learn, tree)]:
-            work.result(timeout=30)
+    at_once(end, learn)
     assert list(Trend.objects.order_by("key").values_list("changes", flat=True)) == [3, 3]

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Make a change again that the database ended because it and another waited for each other."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import OperationalError, connection, transaction
+
+Result = TypeVar("Result")
+# PostgreSQL's error code; it ends one of the two after deadlock_timeout, a second if nobody set it (PostgreSQL 15, 19.12 and appendix A).
+DEADLOCK = "40P01"
+MOST_ATTEMPTS = 3
+
+
+def without_deadlock(change: Callable[[], Result]) -> Result:
+    """Make a change in one transaction, at most three times where it ends in a deadlock; return what it returns.
+
+    Within a transaction of the caller's nothing can be done again: all of it has failed.
+    Raises OperationalError as the database gives it.
+    """
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        try:
+            with transaction.atomic():
+                return change()
+        except OperationalError as exc:
+            deadlock = getattr(exc.__cause__, "sqlstate", "") == DEADLOCK
+            if not deadlock or attempt == MOST_ATTEMPTS or connection.in_atomic_block:
+                raise
+    raise AssertionError("the last attempt returns or raises")
