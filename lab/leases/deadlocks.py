@@ -9,7 +9,7 @@ from django.db import OperationalError, connection, transaction
 Result = TypeVar("Result")
 # PostgreSQL's error code; it ends one of the two after deadlock_timeout, a second if nobody set it (PostgreSQL 15, 19.12 and appendix A).
 DEADLOCK = "40P01"
-MOST_ATTEMPTS = 3
+_ATTEMPTS = 3
 
 
 def without_deadlock(change: Callable[[], Result]) -> Result:
@@ -18,12 +18,12 @@ def without_deadlock(change: Callable[[], Result]) -> Result:
     Within a transaction of the caller's nothing can be done again: all of it has failed.
     Raises OperationalError as the database gives it.
     """
-    for attempt in range(1, MOST_ATTEMPTS + 1):
+    for attempt in range(1, _ATTEMPTS + 1):
         try:
             with transaction.atomic():
                 return change()
         except OperationalError as exc:
             deadlock = getattr(exc.__cause__, "sqlstate", "") == DEADLOCK
-            if not deadlock or attempt == MOST_ATTEMPTS or connection.in_atomic_block:
+            if not deadlock or attempt == _ATTEMPTS or connection.in_atomic_block:
                 raise
     raise AssertionError("the last attempt returns or raises")

@@ -21,6 +21,8 @@ def remove_index(apps: StateApps, editor: BaseDatabaseSchemaEditor) -> None:
 
 class Migration(migrations.Migration):
 
+    lived_through = "it adds an index, and the table has a row for each worker"
+
     dependencies = [
         ('lab', '0047_withdrawal'),
     ]
