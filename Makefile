@@ -40,10 +40,10 @@ status:  ## what of it runs
 	@$(PYTHON) -m workers.service.control status
 
 test: setup-dev  ## check, tests that start processes, and one of each real thing: kernel, browser, PostgreSQL, API, faults
-	$(call parts,lint+fast kernel guests+pages process+faults+postgres)
+	$(call parts,lint+fast kernel+postgres guests+pages process+faults)
 
 test-all: setup-all  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
-	$(call parts,lint+fast audit kernel guests+pages process+faults+postgres thorough campaign fleet)
+	$(call parts,lint+fast audit kernel+postgres guests+pages process+faults thorough campaign fleet)
 
 check: setup-dev  ## the fast loop: linters, types, and the tests that start no process
 	$(call parts,lint+fast)
@@ -78,9 +78,9 @@ APART := --ignore web/tests/browser --ignore web/api/tests/test_contract.py
 fast:
 	@.venv/bin/pytest $(PARALLEL) $(APART) -n auto -m 'not process and not ($(ALONE))'
 
-# Four at a time, for they wait for other programs half of the time.
+# Five at a time, for they wait for other programs half of the time.
 process:
-	@.venv/bin/pytest $(PARALLEL) $(APART) -n 4 -m 'process and not ($(ALONE))'
+	@.venv/bin/pytest $(PARALLEL) $(APART) -n 5 -m 'process and not ($(ALONE))'
 
 # Where the lab's data is in a fleet: the queue's tests, its races among them, and what pages and lists read.
 QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py settle_races.py queue_machine.py groups.py record.py claim_statements.py queue_places.py) $(addprefix workers/tests/test_,lease.py presence.py) lab/trends/tests/test_stale_races.py web/tests/test_whole_tables.py
@@ -94,7 +94,7 @@ test-postgres: setup-dev  ## the fast tests of the tables and pages on a Postgre
 # Real kernels are compiled as users' are; other tests do without the compiler front (lab/tests/state_root.py).
 kernel guests campaign: export KPERFLAB_FRONT := 1
 
-# Its first run compiles kernels on all cores, so it has the machine for itself.
+# Its first run compiles kernels on all cores, so beside it runs what waits for a database most of the time.
 KERNEL := workers/tests/test_real_kernel.py
 
 kernel:
