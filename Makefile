@@ -94,7 +94,7 @@ test-postgres: setup-dev  ## the fast tests of the tables and pages on a Postgre
 # Real kernels are compiled as users' are; other tests do without the compiler front (lab/tests/state_root.py).
 kernel guests campaign: export KPERFLAB_FRONT := 1
 
-# Its first run compiles kernels on all cores, so beside it runs what waits for a database most of the time.
+# Its first run compiles kernels on all cores, so what runs beside it is one process.
 KERNEL := workers/tests/test_real_kernel.py
 
 kernel:
