@@ -7,7 +7,7 @@ from typing import TypeVar
 from django.db import OperationalError, connection, transaction
 
 Result = TypeVar("Result")
-# PostgreSQL's error code; it ends one of the two after deadlock_timeout, a second if nobody set it (PostgreSQL 15, 19.12 and appendix A).
+# PostgreSQL's error code; it ends one of the two after deadlock_timeout, a second if nobody set it (PostgreSQL 15, 20.12 and appendix A).
 DEADLOCK = "40P01"
 _ATTEMPTS = 3
 
