@@ -56,7 +56,7 @@ define parts
 done; echo; cat build/parts; exit $$failed
 endef
 
-# The second line of `times` has the minutes and seconds of what the shell started, user and system: without guests, which libvirt starts.
+# The second line of `times` has the minutes and seconds of what the shell started, user and system, and waited for: not guests, which libvirt runs.
 timed-%:
 	@begun=$$(date +%s); how=passed; $(MAKE) --no-print-directory $* || how=FAILED; times > build/times-$*; \
 	cpu=$$(awk -F '[ms ]+' 'NR == 2 { printf "%d", 60 * ($$1 + $$3) + $$2 + $$4 }' build/times-$*); \

@@ -8,7 +8,7 @@ from django.db import OperationalError, connection, transaction
 
 Result = TypeVar("Result")
 # PostgreSQL's error code; it ends one of the two after deadlock_timeout, a second if nobody set it (PostgreSQL 15, 20.12 and appendix A).
-DEADLOCK = "40P01"
+_DEADLOCK = "40P01"
 _ATTEMPTS = 3
 
 
@@ -23,7 +23,7 @@ def without_deadlock(change: Callable[[], Result]) -> Result:
             with transaction.atomic():
                 return change()
         except OperationalError as exc:
-            deadlock = getattr(exc.__cause__, "sqlstate", "") == DEADLOCK
+            deadlock = getattr(exc.__cause__, "sqlstate", "") == _DEADLOCK
             if not deadlock or attempt == _ATTEMPTS or connection.in_atomic_block:
                 raise
     raise AssertionError("the last attempt returns or raises")

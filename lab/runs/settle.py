@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Apply the end of a build or boot to its variant and experiment: fail, cancel, compare, finish."""
 
+from typing import Any
+
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
@@ -151,11 +153,11 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
     return moved
 
 
-def _measured(experiment_id: int) -> tuple[int, int]:
-    """Return what a comparison depends on while boots go on: how many are done, and how many variants have a kernel."""
+def _measured(experiment_id: int) -> tuple[list[Any], int]:
+    """Return what a comparison depends on while boots go on: those done, with why they do not count, and the kernels there are."""
     done = Run.objects.filter(experiment=experiment_id, state=RunState.DONE)
     ready = Variant.objects.filter(experiment=experiment_id, state=VariantState.READY)
-    return done.count(), ready.count()
+    return list(done.order_by("pk").values_list("pk", "invalid")), ready.count()
 
 
 def experiments_of(build_id: int) -> list[int]:

@@ -132,6 +132,25 @@ def test_a_cancelled_experiment_is_compared_before_it_is_locked_and_with_the_las
     assert len(locked) == 1 + recorded_meanwhile
 
 
+def test_a_boot_that_counts_no_more_is_not_in_the_comparison_of_a_cancelled_experiment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = make_grid(blocks=4)
+    finish_builds(experiment)
+    for _ in range(4):
+        boot_once()
+
+    def then_moved(experiment_id: int) -> Compared:
+        compared = compute_comparisons(experiment_id)
+        Run.objects.filter(state="done", block=0).update(invalid=["its block moved"])
+        monkeypatch.setattr("lab.runs.settle.compute_comparisons", compute_comparisons)
+        return compared
+
+    monkeypatch.setattr("lab.runs.settle.compute_comparisons", then_moved)
+    assert cancel_experiment(experiment.pk)
+    assert Comparison.objects.get(experiment=experiment.pk).boots == 1
+
+
 def test_an_experiment_is_cancelled_while_a_build_of_it_is_recorded() -> None:
     experiment = make_grid(blocks=1)
     claim = claim_next_build(by="host:0:0")
