@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Reads a file by the compiler front's own preprocessor, and compares the tokens with those of a text that gcc preprocessed.
 //
-// Its words: a store's folder, the compiler, the text or "-" for none, then the compiler's own words. It prints "equal",
-// "read" (nothing to compare), "refused REASON" or "DIFFERS WHERE", and before it the CPU seconds of both readings.
+// Its words: a store's folder, the compiler, the text or "-" for none, sources to read before with commas between them or "-", then the
+// compiler's own words. It prints "equal", "read" (nothing to compare), "refused REASON" or "DIFFERS WHERE", and before it the CPU seconds
+// of both readings. Our own is made again of what was kept of the headers, and must be the same.
 
 #include <ctime>
 
 #include <cstdio>
+#include <sstream>
 
 #include "own_reading.h"
 #include "preprocessor.h"
@@ -48,22 +50,29 @@ std::string difference(const front::Unit &ours, const front::Unit &theirs) {
 }
 
 int main(int count, char **arguments) {
-    if (count < 5)
+    if (count < 6)
         return 2;
-    const front::Plan plan = front::read_arguments({arguments + 4, arguments + count});
+    front::Plan plan = front::read_arguments({arguments + 5, arguments + count});
     const front::Store store({arguments[1]}, arguments[1]);
     const front::Temporary temporary;
-    const std::string compiler = arguments[2], text = arguments[3];
+    const std::string compiler = arguments[2], text = arguments[3], input = plan.input;
     front::Blake2b builtins(32);
     for (auto &flag : plan.compile)
         builtins.add_sized(flag);
     front::OwnReading own(store, plan, temporary, compiler, front::Blake2b(32), front::Blake2b(32), builtins);
-    front::Unit ours, theirs;
+    front::Unit ours, again, theirs;
     std::string why = plan.reason.empty() && !own.ask() ? "builtins" : plan.reason;
+    front::keep_segments();
+    std::istringstream before(arguments[4]);
+    while (why.empty() && std::getline(before, plan.input, ',') && plan.input != "-")
+        own.read(again);
+    plan.input = input;
     const double begun = spent();
     if (why.empty())
         why = own.read(ours);
     const double read = spent();
+    if (plan.reason.empty() && (own.read(again = {}) != why || (why.empty() && !agree(ours, again))))
+        why = "DIFFERS when it is read again";
     if (text != "-" && front::read_file(text, theirs.text))
         front::read_tokens(theirs);
     const double end = spent();

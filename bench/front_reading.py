@@ -118,14 +118,14 @@ class Comparison:
         self.wrong = 0
         (place / "store").mkdir()
 
-    def file(self, what: str, folder: Path, flags: list[str], path: str) -> None:
-        """Read one file both ways. what: under which word to count it."""
+    def file(self, what: str, folder: Path, flags: list[str], path: str, before: str = "-") -> None:
+        """Read one file both ways. what: under which word to count it. before: a file to read before it."""
         text = self.place / "theirs.i"
         before = spent()
         theirs = _run(folder, "gcc", *flags, "-E", "-o", str(text), path)
         cpu = spent() - before
         silent = not theirs.returncode and not theirs.stderr
-        words = [str(self.place / "store"), "/usr/bin/gcc", str(text) if silent else "-", *flags]
+        words = [str(self.place / "store"), "/usr/bin/gcc", str(text) if silent else "-", before, *flags]
         ours = _run(folder, str(self.program), *words, "-c", "-o", "none.o", path)
         own, reading, said = (ours.stdout.strip() or f"0 0 DIFFERS: status {ours.returncode}").split(" ", 2)
         self.counts[what] += 1
@@ -188,7 +188,7 @@ def compare_built(comparison: Comparison, trial: Trial, most: int, edits: int, u
     for file in files:
         if time.monotonic() > until:
             break
-        comparison.file("files", trial.build, list(file.flags), file.path)
+        comparison.file("files", trial.build, list(file.flags), file.path, trial.chance.choice(files).path)
     number = 0
     while number < edits and time.monotonic() < until:
         file = trial.chance.choice(files)
@@ -201,7 +201,7 @@ def compare_built(comparison: Comparison, trial: Trial, most: int, edits: int, u
             continue
         number += 1
         path.write_text(changed, errors="surrogateescape")
-        comparison.file("changes", trial.build, list(file.flags), file.path)
+        comparison.file("changes", trial.build, list(file.flags), file.path, trial.chance.choice(files).path)
         path.write_text(text, errors="surrogateescape")
 
 

@@ -105,7 +105,7 @@ void define_builtins(std::string_view listed, Names &names, Memory &texts, Macro
         }
         answers++;
         const char kind = line[PREFIX.size()];
-        const std::string_view name = line.substr(PREFIX.size() + 1, line.size() - PREFIX.size() - 3);
+        const std::string_view name = texts.copy(line.substr(PREFIX.size() + 1, line.size() - PREFIX.size() - 3));
         const bool yes = line.back() == '1';
         if (kind == 'f') {
             answer(expansion.builtins, names.number(name), yes);

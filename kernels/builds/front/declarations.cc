@@ -16,6 +16,7 @@ void Declarations::take(Unit next) {
 }
 
 std::string Declarations::find_kept() {
+    pieces = {};
     std::string why = split(unit, pieces);
     if (!why.empty())
         return why;

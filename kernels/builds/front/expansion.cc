@@ -101,6 +101,7 @@ const Lexeme *Expansion::next(uint32_t &line) {
         Macro *macro = macros_.find(token->name);
         if (!macro)
             return token;
+        is_local |= token->flags & COUNTED;
         if (macro->disabled) {
             Lexeme *flagged = keep(*token);
             flagged->flags |= NO_EXPAND;
@@ -300,7 +301,7 @@ void Expansion::replace_one(const Macro &macro, Argument_list &arguments, const 
     }
 }
 
-const Lexeme *Expansion::made(Form form, std::string_view text) {
+Lexeme *Expansion::made(Form form, std::string_view text) {
     auto *token = lexemes_.list<Lexeme>(1);
     text = texts_.copy(text);
     token->form = form;
@@ -325,6 +326,7 @@ const Lexeme *Expansion::spell(const Argument &argument) {
         if (spelt_.size() > 1 && (source ? source : token)->flags & WHITE)
             spelt_ += ' ';
         source = nullptr;
+        is_local |= token->flags & COUNTED;
         for (char c : token->view()) {
             if (token->form == Form::Text && (c == '\\' || c == '"'))
                 spelt_ += '\\';
@@ -353,7 +355,9 @@ void Expansion::paste(const Lexeme *left) {
         Lexeme whole;
         if (!read_one(names_, texts_, spelt.substr(0, spelt.size() - 1), whole))
             throw Unfit{"own-paste"};
-        whole.flags = white;
+        whole.flags = white | (right->flags & COUNTED);
+        whole.line = right->line;
+        is_local |= left->flags & COUNTED;
         // What is made up so would be seen at another line by gcc, or is refused by it.
         if (whole.form == Form::Word && (whole.view() == "__VA_ARGS__" || whole.view() == "__VA_OPT__"))
             throw Unfit{"own-paste"};
@@ -373,11 +377,22 @@ void Expansion::special(const Macro &macro, uint32_t line) {
     } else if (macro.special == Special::Other || condition) {
         throw Unfit{"own-special"};
     } else if (macro.special == Special::File || macro.special == Special::BaseFile) {
+        is_local |= macro.special == Special::BaseFile;
         push_one(made(Form::Text, macro.special == Special::File ? around.file : around.base_file), line);
     } else {
-        const uint64_t number = macro.special == Special::Line ? line : macro.special == Special::Level ? around.depth : counter_++;
-        push_one(made(Form::Number, std::to_string(number)), line);
+        push_one(number(macro.special, line), line);
     }
+}
+
+const Lexeme *Expansion::number(Special special, uint32_t line) {
+    is_local |= special == Special::Level;
+    if (special != Special::Counter)
+        return made(Form::Number, std::to_string(special == Special::Line ? line : around.depth));
+    const uint64_t number = count();
+    Lexeme *token = made(Form::Number, std::to_string(number));
+    token->flags = COUNTED;
+    token->line = number;
+    return token;
 }
 
 const Lexeme *Expansion::has(const std::vector<int8_t> &answers) {

@@ -58,9 +58,20 @@ public:
     // What was read ahead of its turn.
     bool take_ahead(Lexeme &token);
     bool has_ahead() const { return has_ahead_; }
+    // A number more of __COUNTER__, or several.
+    uint64_t count(uint64_t numbers = 1) { return (counter_ += numbers) - numbers; }
     void reuse() { lexemes_.reuse(); }
 
+    ~Expansion() {
+        // Others go on with macros that a refused file left in the middle of their expansions.
+        for (auto &context : contexts_)
+            if (context.macro)
+                context.macro->disabled = false;
+    }
+
     Surroundings around;
+    // Whether something was made that other files or places would make in another way.
+    bool is_local = false;
     // What __has_attribute and __has_builtin say, by name: -1 where it is not known.
     std::vector<int8_t> attributes, builtins;
 
@@ -97,7 +108,8 @@ private:
     void replace(Macro &macro, Argument_list &arguments, uint32_t line);
     void replace_one(const Macro &macro, Argument_list &arguments, const Lexeme *source);
     const Lexeme *spell(const Argument &argument);
-    const Lexeme *made(Form form, std::string_view text);
+    Lexeme *made(Form form, std::string_view text);
+    const Lexeme *number(Special special, uint32_t line);
     void paste(const Lexeme *left);
 
     Names &names_;

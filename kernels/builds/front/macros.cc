@@ -29,11 +29,37 @@ void expect_end(Scanner &scanner) {
 
 }
 
-Macros::Macros(Names &names, Memory &texts)
-    : names_(&names), texts_(&texts), defined_(names.number("defined")), arguments_(names.number("__VA_ARGS__")),
+Macros::Macros(Names &names, Memory &texts, Definitions &definitions)
+    : names_(&names), texts_(&texts), definitions_(&definitions), defined_(names.number("defined")), arguments_(names.number("__VA_ARGS__")),
       option_(names.number("__VA_OPT__")) {
     if (option_ != arguments_ + 1)
         throw Unfit{"own-definition"};
+}
+
+Macro *Definitions::only(const Macro &made, Memory &texts) {
+    if (made.name >= by_name_.size())
+        by_name_.resize(std::max<size_t>(made.name + 1, by_name_.size() * 2));
+    Macro *&first = by_name_[made.name];
+    for (Macro *macro = first; macro; macro = macro->other)
+        if (same(*macro, made))
+            return macro;
+    Macro *macro = new (texts.list<Macro>(1)) Macro(made);
+    macro->other = first;
+    return first = macro;
+}
+
+void Macros::list_asked(std::vector<MacroValue> *asked) {
+    asked_ = asked;
+    list_++;
+}
+
+void Macros::note(uint32_t name, Macro *macro) {
+    if (name >= noted_.size())
+        noted_.resize(std::max<size_t>(name + 1, noted_.size() * 2));
+    if (noted_[name] != list_) {
+        noted_[name] = list_;
+        asked_->push_back({name, macro});
+    }
 }
 
 void Macros::put(uint32_t name, Macro *macro) {
@@ -43,14 +69,14 @@ void Macros::put(uint32_t name, Macro *macro) {
 }
 
 void Macros::make_special(std::string_view name, Special special) {
-    auto *macro = new (texts_->list<Macro>(1)) Macro;
-    macro->name = names_->number(name);
-    macro->special = special;
-    put(macro->name, macro);
+    Macro made;
+    made.name = names_->number(name);
+    made.special = special;
+    put(made.name, definitions_->only(made, *texts_));
 }
 
 // gcc has words of its own about these.
-void Macros::refuse_own_names(const Lexeme &token) const {
+void Macros::refuse_own_names(const Lexeme &token) {
     if (token.form != Form::Word || token.name == defined_ || token.name == arguments_ || token.name == option_)
         throw Unfit{"own-definition"};
     auto text = token.view();
@@ -79,17 +105,17 @@ void Macros::define_all(std::string_view lines) {
         scanner.next(name);
         if (name.form != Form::Word)
             throw Unfit{"own-builtins"};
-        auto *macro = new (texts_->list<Macro>(1)) Macro;
-        macro->name = name.name;
+        Macro made;
+        made.name = name.name;
         Lexeme token;
         scanner.next(token);
         if (token.is('(') && !(token.flags & WHITE)) {
-            macro->function = true;
-            parameters(scanner, *macro);
+            made.function = true;
+            parameters(scanner, made);
             scanner.next(token);
         }
-        body(scanner, *macro, token);
-        put(macro->name, macro);
+        body(scanner, made, token);
+        put(made.name, definitions_->only(made, *texts_));
     }
 }
 
@@ -117,7 +143,7 @@ void Macros::define(Scanner &scanner) {
             throw Unfit{"own-redefinition"};
         return;
     }
-    put(name.name, new (texts_->list<Macro>(1)) Macro(made));
+    put(name.name, definitions_->only(made, *texts_));
 }
 
 bool Macros::parameters(Scanner &scanner, Macro &macro) {

@@ -11,6 +11,7 @@
 #include "condition.h"
 #include "headers.h"
 #include "preprocessor_flags.h"
+#include "segments.h"
 
 namespace front {
 
@@ -34,11 +35,26 @@ Directive directive_of(std::string_view word) {
     return Directive::Other;
 }
 
+// What the files that a process reads have in common.
+struct Lasting {
+    Names names;
+    Memory texts;
+    Definitions definitions;
+    std::unordered_map<std::string, Segments> segments;  // by what __FILE__ and conditions depend on besides macros
+    bool keeps_segments = false;
+};
+
+Lasting &lasting() {
+    static Lasting lasting;
+    return lasting;
+}
+
 class Preprocessor : Directives {
 public:
     Preprocessor(const Plan &plan, Unit &unit)
-        : plan_(plan), flags_(read_preprocessor_flags(plan)), unit_(unit), memory_(*unit.memory), macros_(unit.names, memory_), headers_(memory_),
-          expansion_(unit.names, memory_, macros_, *this), scanner_(expansion_.scanner), defined_(unit.names.number("defined")) {}
+        : plan_(plan), flags_(read_preprocessor_flags(plan)), unit_(unit), names_(lasting().names), texts_(lasting().texts),
+          macros_(names_, texts_, lasting().definitions), headers_(*unit.memory), expansion_(names_, texts_, macros_, *this),
+          scanner_(expansion_.scanner), defined_(names_.number("defined")) {}
 
     void run(const std::string &builtins) {
         scanner_.guarded_name = macros_.arguments_name();
@@ -46,7 +62,9 @@ public:
             unit_.folder = "/";
         for (auto &[folder, quoted] : flags_.folders)
             headers_.add(folder, quoted);
-        define_builtins(builtins, unit_.names, memory_, macros_, expansion_);
+        if (lasting().keeps_segments)
+            segments_ = &lasting().segments[segments_name(builtins)];
+        define_builtins(builtins, names_, texts_, macros_, expansion_);
         Header *input = headers_.open(plan_.input);
         if (!input)
             throw Unfit{"own-file"};
@@ -67,11 +85,6 @@ public:
     std::vector<std::string_view> seen;  // files, in the order of their first reading
 
 private:
-    // A condition that is open.
-    struct Group {
-        bool taken, last;
-    };
-
     // A file that is being read.
     struct Place {
         Header *header;
@@ -93,7 +106,14 @@ private:
             told = getcwd(place, sizeof place);
         if (!told)
             throw Unfit{"own-flags"};
-        unit_.folder = memory_.copy(std::string(told) + "//");
+        unit_.folder = unit_.memory->copy(std::string(told) + "//");
+    }
+
+    std::string segments_name(const std::string &builtins) const {
+        std::string name(flags_.warns_undefined ? "-Wundef" : "");
+        for (auto &renamed : flags_.renamed)
+            name.append(renamed).push_back('\n');
+        return name + builtins;
     }
 
     void note(Header &header) {
@@ -109,7 +129,7 @@ private:
     void command_line(const std::string &text) {
         if (text.find('\n') != text.npos)
             throw Unfit{"own-flags"};
-        const std::string_view kept = memory_.copy("\n" + text + "\n" + std::string(1, '\0'));
+        const std::string_view kept = texts_.copy("\n" + text + "\n" + std::string(1, '\0'));
         scanner_.begin(kept.substr(1, kept.size() - 2), 0);
         scanner_.next_directive();
         scanner_.directive = true;
@@ -131,6 +151,7 @@ private:
         places_.push_back({&header, scanner_, header.path.substr(0, slash == header.path.npos ? 0 : slash + 1), groups_.size(), NO_NAME, 0});
         scanner_.begin(header.text, 1);
         surround();
+        is_between_ = true;
     }
 
     void surround() {
@@ -156,7 +177,7 @@ private:
             }
         }
         spelt_names_.resize(unit_.files.size());
-        return spelt_names_[file] = memory_.copy('"' + name + '"');
+        return spelt_names_[file] = texts_.copy('"' + name + '"');
     }
 
     // Returns whether there is a file that goes on.
@@ -171,16 +192,19 @@ private:
             return false;
         scanner_ = places_.back().scanner;
         surround();
-        return true;
+        return is_between_ = true;
     }
 
     // Reads the files that have been entered to their ends.
     void read() {
         Lexeme token;
         for (;;) {
+            if (is_between_)
+                begin_segment();
             if (!expansion_.take_ahead(token))
                 scanner_.next(token);
             if (token.form == Form::End) {
+                end_segment(false);
                 if (!leave())
                     return;
                 continue;
@@ -202,6 +226,87 @@ private:
             emit(token, token.line, apart_, false);
             apart_ = false;
         }
+    }
+
+    // Between two segments: takes over those that are known, and begins to note what comes then.
+    void begin_segment() {
+        is_between_ = apart_ = false;
+        // The input's own are its alone; what -include names knows no #pragma once.
+        while (segments_ && file_ && places_.size() > 1) {
+            const Progress begin = progress();
+            const Segment *known = segments_->find(begin, macros_);
+            if (!known)
+                return note_segment(begin);
+            take(*known);
+            if (!known->includes)
+                return;
+            include();
+            is_between_ = false;
+        }
+    }
+
+    Progress progress() const {
+        const Place &place = places_.back();
+        return {scanner_, {groups_.begin() + place.groups, groups_.end()}, place.guard, place.guarded};
+    }
+
+    void note_segment(const Progress &begin) {
+        if (!segments_->has_room())
+            return;
+        segment_ = std::make_unique<Segment>(begin);
+        first_token_ = unit_.tokens.size();
+        first_number_ = expansion_.count(0);
+        expansion_.is_local = false;
+        macros_.list_asked(&segment_->asked);
+    }
+
+    void end_segment(bool includes) {
+        if (!segment_)
+            return;
+        macros_.list_asked(nullptr);
+        segment_->end = progress();
+        segment_->includes = includes;
+        segment_->counts = expansion_.count(0) - first_number_;
+        segment_->tokens.assign(unit_.tokens.begin() + first_token_, unit_.tokens.end());
+        for (auto &asked : segment_->asked)
+            if (Macro *macro = macros_.value(asked.name); macro != asked.macro)
+                segment_->left.push_back({asked.name, macro});
+        if (!expansion_.is_local)
+            segments_->keep(std::move(segment_));
+        segment_ = nullptr;
+    }
+
+    void take(const Segment &segment) {
+        if (!segment.tokens.empty())
+            refuse_prefix(segment.tokens.front().kind());
+        const size_t first = unit_.tokens.size();
+        unit_.tokens.insert(unit_.tokens.end(), segment.tokens.begin(), segment.tokens.end());
+        for (size_t at = first; at < unit_.tokens.size(); at++)
+            unit_.tokens[at].file = file_;
+        const uint64_t number = expansion_.count(segment.counts);
+        for (auto &counted : segment.counted)
+            count(unit_.tokens[first + counted.token], counted.digits, number + counted.number);
+        for (auto &value : segment.left)
+            macros_.set(value);
+        Place &place = places_.back();
+        place.header->once |= segment.once;
+        place.guard = segment.end.guard;
+        place.guarded = segment.end.guarded;
+        groups_.resize(place.groups);
+        groups_.insert(groups_.end(), segment.end.groups.begin(), segment.end.groups.end());
+        scanner_ = segment.end.scanner;
+    }
+
+    // Puts today's number of __COUNTER__ in the place of another.
+    void count(Token &token, uint32_t digits, uint64_t number) {
+        const std::string_view text = texts_.copy(std::string(token.view().substr(0, token.size - digits)) + std::to_string(number));
+        token.text = text.data();
+        token.size = text.size();
+        if (token.kind() != Kind::Word)
+            return;
+        token.name = names_.number(text);
+        if (macros_.value(token.name))
+            throw Unfit{"own-counter"};
     }
 
     void expand(const Lexeme &name, Macro &macro) {
@@ -232,10 +337,17 @@ private:
         // The assembler would read a file that no key names.
         if (kind == Kind::Text && token.view().find(".inc") != std::string_view::npos)
             throw Unfit{"own-incbin"};
-        // The two would be read as one from gcc's output, if no blank is between them.
+        refuse_prefix(kind);
+        if (segment_ && token.flags & COUNTED)
+            segment_->counted.push_back({static_cast<uint32_t>(unit_.tokens.size() - first_token_),
+                                         static_cast<uint32_t>(std::to_string(token.line).size()), token.line - first_number_});
+        unit_.tokens.push_back({token.text, token.size, static_cast<uint32_t>(kind), expanded, kind == Kind::Text || kind == Kind::Number ? 0 : token.name, line_, file_});
+    }
+
+    // A text and a short word before it would be read as one from gcc's output, if no blank is between them.
+    void refuse_prefix(Kind kind) const {
         if (kind == Kind::Text && !unit_.tokens.empty() && unit_.tokens.back().kind() == Kind::Word && unit_.tokens.back().size <= 2)
             throw Unfit{"own-prefix"};
-        unit_.tokens.push_back({token.text, token.size, static_cast<uint32_t>(kind), expanded, kind == Kind::Text || kind == Kind::Number ? 0 : token.name, line_, file_});
     }
 
     void directive(uint32_t line) {
@@ -250,7 +362,9 @@ private:
         switch (what) {
         case Directive::Define: macros_.define(scanner_); break;
         case Directive::Undef: macros_.undefine(scanner_); break;
-        case Directive::Include: include(); return;
+        case Directive::Include:
+            end_segment(true);
+            return include();
         case Directive::If:
         case Directive::Ifdef:
         case Directive::Ifndef: open_group(what); break;
@@ -288,6 +402,7 @@ private:
             expect_end();
         scanner_.directive = false;
         include(name, angled, places_.back().folder);
+        is_between_ = true;
     }
 
     // What macros make of the rest of the line: a text without its quotes, or all between < and >, put together with its blanks.
@@ -307,7 +422,7 @@ private:
         if (name.empty() || name.find('\\') != name.npos || next_expanded()->form != Form::End)
             throw Unfit{"own-include"};
         expansion_.reuse();
-        return memory_.copy(name);
+        return texts_.copy(name);
     }
 
     const Lexeme *next_expanded() {
@@ -458,20 +573,23 @@ private:
         }
         if (words.size() == 1 && words[0] == "once" && places_.size() > 1 && !expands) {
             places_.back().header->once = true;
+            if (segment_)
+                segment_->once = true;
             return;
         }
         const bool known = words.size() > 1 && ((words[0] == "GCC" && (words[1] == "diagnostic" || words[1] == "visibility")) || words[0] == "pack");
         if (!known || expands)
             throw Unfit{"own-pragma"};
         line_ = line;
-        const std::string_view kept = memory_.copy(text);
+        const std::string_view kept = texts_.copy(text);
         unit_.tokens.push_back({kept.data(), static_cast<uint32_t>(kept.size()), static_cast<uint32_t>(Kind::Pragma), 0, 0, line_, file_});
     }
 
     const Plan &plan_;
     const PreprocessorFlags flags_;
     Unit &unit_;
-    Memory &memory_;
+    Names &names_;
+    Memory &texts_;
     Macros macros_;
     Headers headers_;
     Expansion expansion_;
@@ -480,13 +598,33 @@ private:
     std::vector<std::string_view> spelt_names_;
     std::vector<Place> places_;
     std::vector<Group> groups_;
+    Segments *segments_ = nullptr;
+    std::unique_ptr<Segment> segment_;  // being noted, from these of the unit's tokens and of the numbers on
+    size_t first_token_ = 0;
+    uint64_t first_number_ = 0;
     uint32_t line_ = 0;
+    bool is_between_ = false;  // two segments
     bool within_ = false;  // a macro's arguments
     bool apart_ = false;  // a macro's expansion ended just now
     uint16_t file_ = 0;
 };
 
+// Gives the words of a unit numbers of its own, without those of all other files.
+void number_names(Unit &unit, const Names &all) {
+    std::vector<uint32_t> numbers(all.count(), NO_NAME);
+    for (auto &token : unit.tokens) {
+        if (token.kind() != Kind::Word)
+            continue;
+        uint32_t &number = numbers[token.name];
+        if (number == NO_NAME)
+            number = unit.names.number(all.word(token.name), all.hash(token.name));
+        token.name = number;
+    }
 }
+
+}
+
+void keep_segments() { lasting().keeps_segments = true; }
 
 std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit, std::vector<std::string_view> &files) {
     constexpr size_t MANY = 2 << 20;
@@ -496,6 +634,7 @@ std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit
         Preprocessor preprocessor(plan, unit);
         preprocessor.run(builtins);
         files = std::move(preprocessor.seen);
+        number_names(unit, lasting().names);
     } catch (const Unfit &unfit) {
         return unfit.reason;
     }

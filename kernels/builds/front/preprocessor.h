@@ -14,4 +14,7 @@ namespace front {
 // builtins: what gcc -dM -E says to question().
 std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit, std::vector<std::string_view> &files);
 
+// From now on keeps what is read of headers for the next file: for a process that reads many.
+void keep_segments();
+
 }

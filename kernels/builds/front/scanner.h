@@ -24,6 +24,7 @@ enum : uint8_t {
     PASTED = 4,      // with what follows, by ##
     SPELT = 8,       // a parameter behind #
     NO_EXPAND = 16,  // a macro's name within that macro's expansion
+    COUNTED = 32,    // its text ends in a number of __COUNTER__
 };
 
 struct Lexeme {
@@ -33,7 +34,7 @@ struct Lexeme {
     };
     uint32_t size;
     uint32_t name;  // as in Token; of a Parameter: its number
-    uint32_t line;
+    uint32_t line;  // of what macros made up and is COUNTED: that number
     Form form;
     uint8_t flags;
 
@@ -66,6 +67,7 @@ public:
     std::string_view header_name(bool &angled);
 
     bool at_end() const { return at_ >= end_; }
+    const char *at() const { return at_; }
     uint32_t line() const { return line_; }
 
     bool directive = false;

@@ -44,9 +44,11 @@ std::string SourceFile::read(const Words &more) {
     }
     file.unit.text = std::move(text);
     is_gccs_ = true;
+    const uint32_t names = file.unit.names.count();
     is_followed_ = is_ours_ && follow_tokens(file.unit);
+    // gcc tells of macros, whose names may be none of a token.
     if (is_followed_)
-        return file.is_split() ? "" : find_kept();
+        return file.is_split() && names == file.unit.names.count() ? "" : find_kept();
     Unit theirs;
     theirs.text = std::move(file.unit.text);
     if (is_ours_)

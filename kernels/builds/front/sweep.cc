@@ -20,6 +20,7 @@
 
 #include "compilation.h"
 #include "made_object.h"
+#include "preprocessor.h"
 
 namespace front {
 
@@ -149,6 +150,7 @@ int sweep(const Settings &settings, const Words &arguments) {
     if (place == MAP_FAILED)
         return 1;
     auto &shared = *new (place) Shared;
+    keep_segments();
     for (size_t number = 0; number < processes; number++)
         if (!fork()) {
             for (size_t at; (at = shared.next.fetch_add(1)) < list.size();)

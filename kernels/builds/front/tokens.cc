@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "memory.h"
 #include "preprocessed_text.h"
 #include "words.h"
 
@@ -84,12 +85,10 @@ public:
         known_ = UINT32_MAX;
     }
 
-    // One that we never met would show us nothing.
+    // The text may go before the names do.
     void macro_used(std::string_view name, std::string_view line) {
-        if (auto number = unit_.names.find(name); number >= 0)
-            unit_.macros.push_back({static_cast<uint32_t>(number), line});
-        else
-            refuse();
+        const int64_t known = unit_.names.find(name);
+        unit_.macros.push_back({known >= 0 ? static_cast<uint32_t>(known) : unit_.names.number(unit_.memory->copy(name)), line});
     }
 
     void token_here(Kind kind, size_t size) {
@@ -151,8 +150,7 @@ bool Names::is(const Slot &slot, uint32_t tag, std::string_view word) const {
     return known.size() == word.size() && !std::memcmp(known.data(), word.data(), word.size());
 }
 
-uint32_t Names::number(std::string_view word) {
-    const uint64_t hash = quick_hash(word);
+uint32_t Names::number(std::string_view word, uint64_t hash) {
     const uint32_t mask = slots_.size() - 1, tag = hash >> 32;
     for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
         Slot &slot = slots_[at];

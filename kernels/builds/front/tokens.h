@@ -37,7 +37,9 @@ uint64_t quick_hash(std::string_view word);
 class Names {
 public:
     Names();
-    uint32_t number(std::string_view word);
+    uint32_t number(std::string_view word) { return number(word, quick_hash(word)); }
+    // hash: the word's.
+    uint32_t number(std::string_view word, uint64_t hash);
     // The number of a word that has been seen, or -1.
     int64_t find(std::string_view word) const;
     std::string_view word(uint32_t number) const { return words_[number]; }
@@ -87,7 +89,8 @@ struct Unit {
 // Reads unit.text.
 void read_tokens(Unit &unit);
 
-// Whether unit.text, as gcc preprocessed it, has the unit's tokens and no others, each at its line of its file; notes places and macros.
+// Whether unit.text, as gcc preprocessed it, has the unit's tokens and no others, each at its line of its file; notes places and macros,
+// whose names may be new ones.
 bool follow_tokens(Unit &unit);
 
 }

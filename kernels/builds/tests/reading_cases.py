@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
+
 HEADERS = {
     "h.h": "#ifndef H_H\n#define H_H\nint in_h;\n#define LATE(a) late a __LINE__\n#endif\n",
     "once.h": "#pragma once\nint in_once;\n",
@@ -125,3 +128,46 @@ REFUSED = {
     "a pragma that gcc reads": ("#pragma GCC poison x\n", "own-pragma"),
     "a file for the assembler": ('asm(".incbin \\"x\\"");\n', "own-incbin"),
 }
+
+_MACROS = "ABCDEF"
+_BODIES = ("1", "0", "(A + B)", "B", "C A", "", "__LINE__", "c_##C", "__COUNTER__")
+
+
+def _line(chance: Random, headers: Sequence[str]) -> str:
+    one, other = chance.choice(_MACROS), chance.choice(_MACROS)
+    ways = [
+        f"#undef {one}\n#define {one} {chance.choice(_BODIES)}\n".replace("c_##C", "c_"),
+        f"#ifndef {one}\n#define {one} {chance.choice(('1', '2', other))}\n#endif\n",
+        f"#ifdef {one}\nint {one.lower()}_is_there;\n#elif defined({other})\nint {other};\n#else\nint none;\n#endif\n",
+        f"#undef {one}\n",
+        f"{one} {other}, PASTE({one}, {other}) UNIQUE(id) __LINE__ __FILE__\n",
+        f"UNIQUE({one}) TEXT({other}) UNIQUE(x) PASTE(y, 2)\n",
+        f"APPLY({one},\n {other})\n",
+        f"static inline int f_{one}(int {other}) {{ return {one} + {other}; }}\n",
+        "struct s { int a; long b; };\n",
+    ]
+    if headers:
+        ways += [f'#include "{chance.choice(headers)}"\n'] * 3
+        ways.append(f'#ifdef {one}\n#include "{chance.choice(headers)}"\n{other}\n#endif\n')
+    return chance.choice(ways)
+
+
+def made_headers(chance: Random) -> dict[str, str]:
+    """Return headers by their names, the later ones with the earlier ones in them, that ask for macros and change them."""
+    headers: dict[str, str] = {}
+    for number in range(8):
+        text = "".join(_line(chance, list(headers)) for _ in range(chance.randint(1, 5)))
+        guard = chance.choice(("", "", "#pragma once\n", f"GUARD_{number}"))
+        if guard.startswith("GUARD"):
+            text = f"#ifndef {guard}\n#define {guard}\n{text}#endif\n"
+        headers[f"made{number}.h"] = text if guard.startswith("GUARD") else guard + text
+    return headers
+
+
+def made_source(headers: Sequence[str], chance: Random) -> str:
+    """Return a source that includes some of the headers in any order, with macros of its own before and between them."""
+    text = (
+        "#define CAT(a, b) a##b\n#define PASTE(a, b) CAT(a, b)\n#define UNIQUE(a) PASTE(PASTE(id_, a), __COUNTER__)\n"
+        "#define STRING(x) #x\n#define TEXT(x) STRING(x)\n#define APPLY(f, x) f(x) x\nint first;\n"
+    )
+    return text + "".join(_line(chance, headers) for _ in range(chance.randint(3, 8))) + "int last;\n"

@@ -15,7 +15,7 @@ from bench.front_reading import COMPARE, scratch
 from kernels.builds.front_program import compile_front
 from kernels.builds.tests.front_cases import HEADER, MAIN
 from kernels.builds.tests.front_runs import FLAGS, Bench
-from kernels.builds.tests.reading_cases import HEADERS, READ, REFUSED
+from kernels.builds.tests.reading_cases import HEADERS, READ, REFUSED, made_headers, made_source
 from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
@@ -44,12 +44,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _read(compare: Path, folder: Path, text: str, flags: Sequence[str] = _FLAGS) -> tuple[str, bool]:
-    """Return the result of reading a source both ways, and whether gcc printed nothing."""
+def _read(
+    compare: Path, folder: Path, text: str, flags: Sequence[str] = _FLAGS, before: str = "-"
+) -> tuple[str, bool]:
+    """Return the result of reading a source both ways, and whether gcc printed nothing. before: sources to read first."""
     (folder / "a.c").write_text(text, newline="")
     gcc = _run(folder, "/usr/bin/gcc", *flags, "-E", "-o", "a.i", "a.c")
     silent = not gcc.returncode and not gcc.stderr
-    words = ["store", "/usr/bin/gcc", "a.i" if silent else "-", *flags, "-c", "-o", "a.o", "a.c"]
+    words = ["store", "/usr/bin/gcc", "a.i" if silent else "-", before, *flags, "-c", "-o", "a.o", "a.c"]
     return _run(folder, str(compare), *words).stdout.strip().split(" ", 2)[2], silent
 
 
@@ -107,6 +109,62 @@ def test_small_changes_anywhere_are_read_alike_or_left_to_gcc(compare: Path, fol
         said, silent = _read(compare, folder, text := scratch(chance.choice(texts), chance))
         assert said == "equal" or said.startswith("refused "), text
         assert silent or said != "equal", text
+
+
+def test_headers_that_other_sources_have_read_are_read_alike(compare: Path, folder: Path) -> None:
+    equal = 0
+    for seed in range(60):
+        chance = random.Random(seed)
+        names = list(headers := made_headers(chance))
+        for name, text in headers.items():
+            (folder / name).write_text(text)
+        before = [f"before{number}.c" for number in range(4)]
+        for name in before:
+            (folder / name).write_text(made_source(names, chance))
+        said, silent = _read(compare, folder, made_source(names, chance), before=",".join(before))
+        assert said == "equal" if silent else said.startswith("refused "), seed
+        equal += said == "equal"
+    assert equal > 40
+
+
+@pytest.mark.parametrize(
+    ("header", "before", "after"),
+    [
+        ("A\n", "", "#define A a\n"),
+        ("#define A 1\n", "", "#define B\n"),
+        ("#ifdef A\na\n#endif\n", "", "#define A\n"),
+        ("#ifndef A\n#define A\na\n#endif\n", "", "#define A\n"),
+        ("#undef A\n", "", "#define A\n"),
+        ("#if A(1) + B\na\n#endif\n", "#define A(x) x\n#define B -1\n", "#define A(x) x\n#define B 1\n"),
+        ("F(1)\n", "#define F(x) G(x)\n#define G(x) x\n", "#define F(x) G(x)\n#define G(x) x x\n"),
+        ("D(id_, __COUNTER__) __COUNTER__ in; S(__COUNTER__)\n", "", "int D(id_, __COUNTER__);\n"),
+        ("D(D(id_, __COUNTER__), _t)\n", "", "int D(id_, __COUNTER__);\n"),
+        ("__INCLUDE_LEVEL__ __BASE_FILE__ __FILE__ __LINE__\n", "", '#include "level.h"\n'),
+        ("#pragma once\nint once;\n", "", '#include "made.h"\n'),
+        ('#if A\n#include "h.h"\na\n#else\n#include "h.h"\nb\n#endif\nc\n', "#define A 0\n", "#define A 1\n"),
+        (
+            '#ifdef A\n#include "h.h"\n#if 1\n#include "once.h"\n#endif\nLATE(A)\n#endif\n',
+            "",
+            "#define A a\n",
+        ),
+    ],
+)
+def test_a_header_is_read_again_where_it_would_differ(
+    compare: Path, folder: Path, header: str, before: str, after: str
+) -> None:
+    pastes = "#define C(a, b) a##b\n#define D(a, b) C(a, b)\n#define S(x) T(x)\n#define T(x) #x\n"
+    (folder / "made.h").write_text(header)
+    (folder / "before.c").write_text(pastes + before + '#include "made.h"\n')
+    text = pastes + after + '#include "made.h"\nA B F D(end_, __COUNTER__)\n'
+    assert _read(compare, folder, text, before="before.c,before.c") == ("equal", True)
+
+
+def test_a_number_that_makes_a_macro_of_a_kept_name_is_left_to_gcc(compare: Path, folder: Path) -> None:
+    pastes = "#define C(a, b) a##b\n#define D(a, b) C(a, b)\n"
+    (folder / "made.h").write_text("int D(id_, __COUNTER__);\n")
+    (folder / "before.c").write_text(pastes + '#include "made.h"\n')
+    text = pastes + '#define id_1 one\nint D(id_, __COUNTER__);\n#include "made.h"\n'
+    assert _read(compare, folder, text, before="before.c") == ("refused own-counter", True)
 
 
 @pytest.fixture
