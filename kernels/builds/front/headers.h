@@ -15,8 +15,6 @@
 
 namespace front {
 
-inline constexpr uint32_t NO_NAME = UINT32_MAX;
-
 struct Header {
     std::string_view path;  // as gcc spells it
     std::string_view text;  // between a newline and a null

@@ -20,13 +20,6 @@ bool same(const Macro &one, const Macro &other) {
            std::equal(one.body, one.body + one.count, other.body, [](auto &a, auto &b) { return same(a, b); });
 }
 
-void expect_end(Scanner &scanner) {
-    Lexeme token;
-    scanner.next(token);
-    if (token.form != Form::End)
-        throw Unfit{"own-directive"};
-}
-
 }
 
 Macros::Macros(Names &names, Memory &texts, Definitions &definitions)
@@ -89,7 +82,7 @@ void Macros::undefine(Scanner &scanner) {
     Lexeme token;
     scanner.next(token);
     refuse_own_names(token);
-    expect_end(scanner);
+    scanner.expect_end();
     if (find(token.name))
         put(token.name, nullptr);
 }

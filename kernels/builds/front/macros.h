@@ -43,6 +43,7 @@ public:
 
     // Of "__VA_ARGS__", and of "__VA_OPT__" behind it.
     uint32_t arguments_name() const { return arguments_; }
+    uint32_t defined_name() const { return defined_; }
 
     Macro *find(uint32_t name) {
         Macro *macro = value(name);

@@ -33,8 +33,21 @@ inline Role role_of(const Token &token) {
     return token.kind() == Kind::Word && token.name < std::size(WORDS) ? WORDS[token.name].role : Role::Name;
 }
 
-inline bool opens(const Token &token) { return token.is('(') || token.is('[') || token.is('{'); }
-inline bool closes(const Token &token) { return token.is(')') || token.is(']') || token.is('}'); }
+struct Steps {
+    int8_t of[256] = {};
+    constexpr Steps() {
+        for (unsigned char c : std::string_view("([{"))
+            of[c] = 1;
+        for (unsigned char c : std::string_view(")]}"))
+            of[c] = -1;
+    }
+};
+inline constexpr Steps STEPS;
+
+// 1 of a bracket that opens, -1 of one that closes.
+inline int step(const Token &token) { return token.kind() == Kind::Mark ? STEPS.of[token.name] : 0; }
+inline bool opens(const Token &token) { return step(token) > 0; }
+inline bool closes(const Token &token) { return step(token) < 0; }
 
 inline bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
 

@@ -94,9 +94,7 @@ private:
                 if (role != Role::Attribute)
                     attribute = false;
             }
-            if (opens(token))
-                depth++;
-            else if (closes(token) && --depth < 0)
+            if ((depth += step(token)) < 0)
                 return BAD;
         }
         return BAD;
@@ -105,8 +103,9 @@ private:
     uint32_t body_end(uint32_t at) const {
         int depth = 0;
         for (; at < tokens_.size(); at++) {
-            depth += opens(tokens_[at]);
-            if (closes(tokens_[at]) && !--depth)
+            const int change = step(tokens_[at]);
+            depth += change;
+            if (change < 0 && !depth)
                 return at + 1;
         }
         return BAD;
@@ -121,7 +120,7 @@ private:
         piece.line = UINT32_MAX;
         piece.names_at = pieces_.names.size();
         // An attribute in brackets is not read.
-        bool keeping = false, bracketed = false;
+        bool keeping = false, bracketed = false, tagged = false;
         int depth = 0;
         for (uint32_t at = first; at < end; at++) {
             const Token &token = tokens_[at];
@@ -135,10 +134,11 @@ private:
                     nested_function(at, piece);
                 if (!depth && token.is('{') && tokens_[end - 1].is('}'))
                     piece.body = at;
-                depth += opens(token) - closes(token);
+                depth += step(token);
                 bracketed |= token.is('[') && at + 1 < end && tokens_[at + 1].is('[');
             } else if (token.kind() == Kind::Word) {
                 Role role = role_of(token);
+                tagged |= role == Role::Tagged;
                 if (role == Role::Attribute)
                     keeping |= is_keeping(at, end);
                 if (at > piece.body && is_label(token) && (role != Role::Asm || names_in_assembly(at)))
@@ -148,7 +148,7 @@ private:
                     nested_extern(at + 1, piece);
             }
         }
-        bool forward = tags(first, end);
+        bool forward = tagged && tags(first, end);
         bool passive = forward || is_passive(unit_, piece, pieces_.names);
         pieces_.how.resize(pieces_.names.size(), Declares::Ordinary);
         piece.names_end = pieces_.names.size();

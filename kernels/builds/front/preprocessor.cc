@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "builtins.h"
-#include "condition.h"
 #include "headers.h"
 #include "preprocessor_flags.h"
 #include "segments.h"
@@ -18,22 +17,6 @@ namespace front {
 namespace {
 
 constexpr size_t DEEPEST = 190;  // files in files; gcc allows 200
-
-// Directives of the preprocessor that we read, and those that matter to a group that is skipped.
-enum class Directive : uint8_t { Define, Undef, Include, If, Ifdef, Ifndef, Elif, Else, Endif, Pragma, Other };
-
-constexpr std::pair<std::string_view, Directive> DIRECTIVES[] = {
-    {"define", Directive::Define}, {"endif", Directive::Endif}, {"ifdef", Directive::Ifdef}, {"if", Directive::If},
-    {"else", Directive::Else}, {"include", Directive::Include}, {"ifndef", Directive::Ifndef}, {"undef", Directive::Undef},
-    {"elif", Directive::Elif}, {"pragma", Directive::Pragma},
-};
-
-Directive directive_of(std::string_view word) {
-    for (auto &[text, directive] : DIRECTIVES)
-        if (text == word)
-            return directive;
-    return Directive::Other;
-}
 
 // What the files that a process reads have in common.
 struct Lasting {
@@ -54,7 +37,7 @@ public:
     Preprocessor(const Plan &plan, Unit &unit)
         : plan_(plan), flags_(read_preprocessor_flags(plan)), unit_(unit), names_(lasting().names), texts_(lasting().texts),
           macros_(names_, texts_, lasting().definitions), headers_(*unit.memory), expansion_(names_, texts_, macros_, *this),
-          scanner_(expansion_.scanner), defined_(names_.number("defined")) {}
+          scanner_(expansion_.scanner), groups_(expansion_, macros_, flags_.warns_undefined), notes_(unit, names_, texts_, macros_, expansion_) {}
 
     void run(const std::string &builtins) {
         scanner_.guarded_name = macros_.arguments_name();
@@ -88,11 +71,8 @@ private:
     // A file that is being read.
     struct Place {
         Header *header;
-        Scanner scanner;
         std::string_view folder;
-        size_t groups;        // that were open where it begins
-        uint32_t guard;       // of the #ifndef with which it begins
-        uint8_t guarded;      // 0 at the beginning, 1 within, 2 behind, 3 no longer
+        Progress progress;
     };
 
     // As the compiler finds the folder it runs in.
@@ -146,9 +126,9 @@ private:
         if (!header.used)
             note(header);
         if (!places_.empty())
-            places_.back().scanner = scanner_;
+            places_.back().progress.scanner = scanner_;
         const size_t slash = header.path.rfind('/');
-        places_.push_back({&header, scanner_, header.path.substr(0, slash == header.path.npos ? 0 : slash + 1), groups_.size(), NO_NAME, 0});
+        places_.push_back({&header, header.path.substr(0, slash == header.path.npos ? 0 : slash + 1), {scanner_, {}}});
         scanner_.begin(header.text, 1);
         surround();
         is_between_ = true;
@@ -183,14 +163,14 @@ private:
     // Returns whether there is a file that goes on.
     bool leave() {
         Place &place = places_.back();
-        if (groups_.size() != place.groups)
+        if (!place.progress.groups.empty())
             throw Unfit{"own-directive"};
-        if (place.guarded == 2)
-            place.header->guard = place.guard;
+        if (place.progress.guarded == Guarded::Behind)
+            place.header->guard = place.progress.guard;
         places_.pop_back();
         if (places_.empty())
             return false;
-        scanner_ = places_.back().scanner;
+        scanner_ = places_.back().progress.scanner;
         surround();
         return is_between_ = true;
     }
@@ -204,7 +184,7 @@ private:
             if (!expansion_.take_ahead(token))
                 scanner_.next(token);
             if (token.form == Form::End) {
-                end_segment(false);
+                notes_.end(progress(), false);
                 if (!leave())
                     return;
                 continue;
@@ -215,8 +195,8 @@ private:
                     continue;
                 }
                 line_ = token.line;
-                if (places_.back().guarded != 1)
-                    places_.back().guarded = 3;
+                if (places_.back().progress.guarded != Guarded::Within)
+                    places_.back().progress.guarded = Guarded::No;
             }
             if (token.form == Form::Word)
                 if (auto *macro = macros_.find(token.name)) {
@@ -233,10 +213,10 @@ private:
         is_between_ = apart_ = false;
         // The input's own are its alone; what -include names knows no #pragma once.
         while (segments_ && file_ && places_.size() > 1) {
-            const Progress begin = progress();
+            const Progress &begin = progress();
             const Segment *known = segments_->find(begin, macros_);
             if (!known)
-                return note_segment(begin);
+                return notes_.begin(*segments_, begin);
             take(*known);
             if (!known->includes)
                 return;
@@ -245,68 +225,18 @@ private:
         }
     }
 
-    Progress progress() const {
-        const Place &place = places_.back();
-        return {scanner_, {groups_.begin() + place.groups, groups_.end()}, place.guard, place.guarded};
-    }
-
-    void note_segment(const Progress &begin) {
-        if (!segments_->has_room())
-            return;
-        segment_ = std::make_unique<Segment>(begin);
-        first_token_ = unit_.tokens.size();
-        first_number_ = expansion_.count(0);
-        expansion_.is_local = false;
-        macros_.list_asked(&segment_->asked);
-    }
-
-    void end_segment(bool includes) {
-        if (!segment_)
-            return;
-        macros_.list_asked(nullptr);
-        segment_->end = progress();
-        segment_->includes = includes;
-        segment_->counts = expansion_.count(0) - first_number_;
-        segment_->tokens.assign(unit_.tokens.begin() + first_token_, unit_.tokens.end());
-        for (auto &asked : segment_->asked)
-            if (Macro *macro = macros_.value(asked.name); macro != asked.macro)
-                segment_->left.push_back({asked.name, macro});
-        if (!expansion_.is_local)
-            segments_->keep(std::move(segment_));
-        segment_ = nullptr;
-    }
-
     void take(const Segment &segment) {
         if (!segment.tokens.empty())
             refuse_prefix(segment.tokens.front().kind());
-        const size_t first = unit_.tokens.size();
-        unit_.tokens.insert(unit_.tokens.end(), segment.tokens.begin(), segment.tokens.end());
-        for (size_t at = first; at < unit_.tokens.size(); at++)
-            unit_.tokens[at].file = file_;
-        const uint64_t number = expansion_.count(segment.counts);
-        for (auto &counted : segment.counted)
-            count(unit_.tokens[first + counted.token], counted.digits, number + counted.number);
-        for (auto &value : segment.left)
-            macros_.set(value);
-        Place &place = places_.back();
-        place.header->once |= segment.once;
-        place.guard = segment.end.guard;
-        place.guarded = segment.end.guarded;
-        groups_.resize(place.groups);
-        groups_.insert(groups_.end(), segment.end.groups.begin(), segment.end.groups.end());
+        notes_.take(segment, file_);
+        places_.back().header->once |= segment.once;
+        places_.back().progress = segment.end;
         scanner_ = segment.end.scanner;
     }
 
-    // Puts today's number of __COUNTER__ in the place of another.
-    void count(Token &token, uint32_t digits, uint64_t number) {
-        const std::string_view text = texts_.copy(std::string(token.view().substr(0, token.size - digits)) + std::to_string(number));
-        token.text = text.data();
-        token.size = text.size();
-        if (token.kind() != Kind::Word)
-            return;
-        token.name = names_.number(text);
-        if (macros_.value(token.name))
-            throw Unfit{"own-counter"};
+    const Progress &progress() {
+        places_.back().progress.scanner = scanner_;
+        return places_.back().progress;
     }
 
     void expand(const Lexeme &name, Macro &macro) {
@@ -338,9 +268,7 @@ private:
         if (kind == Kind::Text && token.view().find(".inc") != std::string_view::npos)
             throw Unfit{"own-incbin"};
         refuse_prefix(kind);
-        if (segment_ && token.flags & COUNTED)
-            segment_->counted.push_back({static_cast<uint32_t>(unit_.tokens.size() - first_token_),
-                                         static_cast<uint32_t>(std::to_string(token.line).size()), token.line - first_number_});
+        notes_.token(token);
         unit_.tokens.push_back({token.text, token.size, static_cast<uint32_t>(kind), expanded, kind == Kind::Text || kind == Kind::Number ? 0 : token.name, line_, file_});
     }
 
@@ -354,28 +282,28 @@ private:
         scanner_.directive = true;
         const std::string_view word = scanner_.directive_word();
         const Directive what = directive_of(word);
-        Place &place = places_.back();
-        if (place.guarded == 2 || (place.guarded == 0 && what != Directive::Ifndef))
-            place.guarded = 3;
+        Progress &file = places_.back().progress;
+        if (file.guarded == Guarded::Behind || (file.guarded == Guarded::Begins && what != Directive::Ifndef))
+            file.guarded = Guarded::No;
         if (within_ && (what < Directive::If || what > Directive::Endif))
             throw Unfit{"own-arguments"};
         switch (what) {
         case Directive::Define: macros_.define(scanner_); break;
         case Directive::Undef: macros_.undefine(scanner_); break;
         case Directive::Include:
-            end_segment(true);
+            notes_.end(progress(), true);
             return include();
         case Directive::If:
         case Directive::Ifdef:
-        case Directive::Ifndef: open_group(what); break;
+        case Directive::Ifndef:
         case Directive::Elif:
         case Directive::Else:
-        case Directive::Endif: end_group(what); break;
+        case Directive::Endif: groups_.read(what, file, within_); break;
         case Directive::Pragma: pragma(line); break;
         case Directive::Other:
             if (!word.empty())
                 throw Unfit{word == "include_next" ? "own-include" : "own-directive"};
-            expect_end();
+            scanner_.expect_end();
         }
         scanner_.directive = false;
     }
@@ -386,20 +314,13 @@ private:
         within_ = false;
     }
 
-    void expect_end() {
-        Lexeme token;
-        scanner_.next(token);
-        if (token.form != Form::End)
-            throw Unfit{"own-directive"};
-    }
-
     void include() {
         bool angled;
         std::string_view name = scanner_.header_name(angled);
         if (name.empty())
             name = computed_name(angled);
         else
-            expect_end();
+            scanner_.expect_end();
         scanner_.directive = false;
         include(name, angled, places_.back().folder);
         is_between_ = true;
@@ -454,111 +375,6 @@ private:
         return true;
     }
 
-    bool asks(Directive what) {
-        if (what == Directive::If || what == Directive::Elif) {
-            const bool holds = condition_holds(expansion_, macros_, defined_, flags_.warns_undefined);
-            if (!within_)
-                expansion_.reuse();
-            return holds;
-        }
-        Lexeme name;
-        scanner_.next(name);
-        if (name.form != Form::Word || name.name == defined_ || name.view() == "__VA_ARGS__" || name.view() == "__VA_OPT__")
-            throw Unfit{"own-directive"};
-        if (!macros_.find(name.name) && name.view().substr(0, 5) == "__has" && !is_asked(name.view()))
-            throw Unfit{"own-has"};
-        expect_end();
-        Place &place = places_.back();
-        if (place.guarded == 0) {
-            place.guarded = 1;
-            place.guard = name.name;
-        }
-        return (macros_.find(name.name) != nullptr) == (what == Directive::Ifdef);
-    }
-
-    void open_group(Directive what) {
-        const bool holds = asks(what);
-        groups_.push_back({holds, false});
-        if (!holds)
-            skip();
-    }
-
-    // #elif, #else or #endif where the group so far was read.
-    void end_group(Directive what) {
-        Place &place = places_.back();
-        if (groups_.size() <= place.groups)
-            throw Unfit{"own-directive"};
-        if (what == Directive::Endif)
-            return close_group();
-        unguard();
-        if (groups_.back().last)
-            throw Unfit{"own-directive"};
-        groups_.back().last = what == Directive::Else;
-        if (what == Directive::Else)
-            expect_end();
-        else
-            scanner_.skip_line();
-        skip();
-    }
-
-    void close_group() {
-        expect_end();
-        groups_.pop_back();
-        Place &place = places_.back();
-        if (place.guarded == 1 && groups_.size() == place.groups)
-            place.guarded = 2;
-    }
-
-    void unguard() {
-        Place &place = places_.back();
-        if (place.guarded == 1 && groups_.size() == place.groups + 1)
-            place.guarded = 3;
-    }
-
-    // Skips groups up to one that is to be read, or to the end of all.
-    void skip() {
-        std::vector<bool> inner;  // groups within, and whether each is at its last part
-        for (;;) {
-            scanner_.directive = false;
-            if (!scanner_.next_directive())
-                throw Unfit{"own-directive"};
-            scanner_.directive = true;
-            const std::string_view word = scanner_.directive_word();
-            const Directive what = directive_of(word);
-            if (what == Directive::If || what == Directive::Ifdef || what == Directive::Ifndef) {
-                inner.push_back(false);
-            } else if (what == Directive::Endif && !inner.empty()) {
-                inner.pop_back();
-            } else if (what == Directive::Endif) {
-                return close_group();
-            } else if (what == Directive::Else || what == Directive::Elif) {
-                if (inner.empty() && goes_on(what))
-                    return;
-                if (!inner.empty() && inner.back())
-                    throw Unfit{"own-directive"};
-                if (!inner.empty())
-                    inner.back() = what == Directive::Else;
-            } else if (word == "elifdef" || word == "elifndef") {
-                throw Unfit{"own-directive"};
-            }
-            scanner_.skip_line();
-        }
-    }
-
-    // Whether the group behind this #else or #elif is to be read.
-    bool goes_on(Directive what) {
-        unguard();
-        Group &group = groups_.back();
-        if (group.last)
-            throw Unfit{"own-directive"};
-        group.last = what == Directive::Else;
-        if (what == Directive::Else)
-            expect_end();
-        if (group.taken)
-            return false;
-        return group.taken = what == Directive::Else || asks(what);
-    }
-
     void pragma(uint32_t line) {
         std::string text = "#pragma";
         std::vector<std::string_view> words;
@@ -573,8 +389,7 @@ private:
         }
         if (words.size() == 1 && words[0] == "once" && places_.size() > 1 && !expands) {
             places_.back().header->once = true;
-            if (segment_)
-                segment_->once = true;
+            notes_.once();
             return;
         }
         const bool known = words.size() > 1 && ((words[0] == "GCC" && (words[1] == "diagnostic" || words[1] == "visibility")) || words[0] == "pack");
@@ -594,14 +409,11 @@ private:
     Headers headers_;
     Expansion expansion_;
     Scanner &scanner_;
-    uint32_t defined_;
+    Groups groups_;
     std::vector<std::string_view> spelt_names_;
     std::vector<Place> places_;
-    std::vector<Group> groups_;
     Segments *segments_ = nullptr;
-    std::unique_ptr<Segment> segment_;  // being noted, from these of the unit's tokens and of the numbers on
-    size_t first_token_ = 0;
-    uint64_t first_number_ = 0;
+    SegmentNotes notes_;
     uint32_t line_ = 0;
     bool is_between_ = false;  // two segments
     bool within_ = false;  // a macro's arguments

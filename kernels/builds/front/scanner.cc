@@ -301,6 +301,13 @@ void Scanner::skip_quoted() {
     at_++;
 }
 
+void Scanner::expect_end() {
+    Lexeme token;
+    next(token);
+    if (token.form != Form::End)
+        throw Unfit{"own-directive"};
+}
+
 void Scanner::skip_line() {
     for (;;) {
         while (quiet(*at_))

@@ -63,6 +63,8 @@ public:
     // The word here, behind blanks and comments, or "".
     std::string_view directive_word();
     void skip_line();
+    // Refuses what else is on the line.
+    void expect_end();
     // "name" or <name>, or "" for neither.
     std::string_view header_name(bool &angled);
 

@@ -7,23 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "macros.h"
+#include "groups.h"
 
 namespace front {
-
-// A condition that is open.
-struct Group {
-    bool taken, last;
-    bool operator==(const Group &other) const { return taken == other.taken && last == other.last; }
-};
-
-// How far a file has been read.
-struct Progress {
-    Scanner scanner;
-    std::vector<Group> groups;  // of this file
-    uint32_t guard;             // of the #ifndef with which it begins
-    uint8_t guarded;            // 0 at the beginning, 1 within, 2 behind, 3 no longer
-};
 
 // A token whose text ends in a number of __COUNTER__.
 struct Counted {
@@ -33,11 +19,11 @@ struct Counted {
 };
 
 struct Segment {
-    explicit Segment(const Progress &from) : begin(from), end(from) {}
+    explicit Segment(const Progress &file) : begin(file), end(file) {}
 
     Progress begin, end;
-    bool includes = false;  // ends behind the word of an #include, else with its file
-    bool once = false;      // has #pragma once
+    bool includes = false;          // ends behind the word of an #include, else with its file
+    bool once = false;              // has #pragma once
     std::vector<MacroValue> asked;  // for which macros it asks, with their values at its beginning
     std::vector<MacroValue> left;   // those it changes, with their values at its end
     std::vector<Token> tokens;      // their files are not those of another reading
@@ -57,6 +43,38 @@ private:
 
     std::unordered_map<const char *, std::vector<std::unique_ptr<Segment>>> known_;  // by where they begin
     size_t size_ = 0;
+};
+
+// Notes the segment that is being read, and takes others over.
+class SegmentNotes {
+public:
+    SegmentNotes(Unit &unit, Names &names, Memory &texts, Macros &macros, Expansion &expansion)
+        : unit_(unit), names_(names), texts_(texts), macros_(macros), expansion_(expansion) {}
+
+    void begin(Segments &segments, const Progress &file);
+    // The next token of the unit is this.
+    void token(const Lexeme &token);
+    void once() {
+        if (segment_)
+            segment_->once = true;
+    }
+    void end(const Progress &file, bool includes);
+
+    // Does what the segment did, in a file of this number.
+    void take(const Segment &segment, uint16_t file);
+
+private:
+    void count(Token &token, uint32_t digits, uint64_t number);
+
+    Unit &unit_;
+    Names &names_;
+    Memory &texts_;
+    Macros &macros_;
+    Expansion &expansion_;
+    Segments *segments_ = nullptr;
+    std::unique_ptr<Segment> segment_;  // that is noted; null while none is
+    size_t first_token_ = 0;
+    uint64_t first_number_ = 0;
 };
 
 }

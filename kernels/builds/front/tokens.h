@@ -33,6 +33,8 @@ struct Token {
 // 64 bits that tell a word from others: for sums that guard nothing.
 uint64_t quick_hash(std::string_view word);
 
+inline constexpr uint32_t NO_NAME = UINT32_MAX;
+
 // Every distinct word once. Numbers from 0; words of the language come first, see words.h.
 class Names {
 public:
