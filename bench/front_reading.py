@@ -121,9 +121,9 @@ class Comparison:
     def file(self, what: str, folder: Path, flags: list[str], path: str, before: str = "-") -> None:
         """Read one file both ways. what: under which word to count it. before: a file to read before it."""
         text = self.place / "theirs.i"
-        before = spent()
+        begun = spent()
         theirs = _run(folder, "gcc", *flags, "-E", "-o", str(text), path)
-        cpu = spent() - before
+        cpu = spent() - begun
         silent = not theirs.returncode and not theirs.stderr
         words = [str(self.place / "store"), "/usr/bin/gcc", str(text) if silent else "-", before, *flags]
         ours = _run(folder, str(self.program), *words, "-c", "-o", "none.o", path)
