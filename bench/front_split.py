@@ -41,6 +41,8 @@ FOLDERS = (
     "crypto",
 )
 _COMMAND = re.compile(r"^(?:saved)?cmd_\S+ := (\S+) (.*?) -c -o \S+ \S+\.c\b", re.MULTILINE)
+# What the front adds for headers' unused variables: a text that is reduced again would have it twice.
+_USES = re.compile(rb"^static inline [^\n]* kperflab_front_uses[^\n]*\n", re.MULTILINE)
 _MARKER = re.compile(r'^# \d+ "[^"]*".*\n', re.MULTILINE)
 _CALLED = re.compile(r"\b([a-z]\w+)\(")
 # Compiled once, for its command.
@@ -115,15 +117,15 @@ class Trial:
         count[what] += 1
         path = self.place / "text.i"
         path.write_bytes(text)
-        done = subprocess.run([self.reducer, str(path)], capture_output=True, check=False)
+        done = self._reduce(kernel, path, "used")
         if done.returncode:
             count[f"{what} left to the compiler"] += 1
             return None
         made = self._object(kernel, done.stdout)
         if made is None:
             count[f"{what} that need all they mention"] += 1
-            command = [self.reducer, str(path), "mentioned"]
-            done = subprocess.run(command, capture_output=True, check=True)
+            done = self._reduce(kernel, path, "mentioned")
+            done.check_returncode()
             made = self._object(kernel, done.stdout)
         if made != whole:
             count["DIFFERENT"] += 1
@@ -131,7 +133,12 @@ class Trial:
             kept = FINDS / f"{self.seed}-{count['DIFFERENT']}-{kernel.compiler}-{Path(file).stem}.i"
             kept.write_bytes(text)
             print(f"DIFFERS: {file} by {kernel.compiler}: {kept}", flush=True)
-        return done.stdout
+        return _USES.sub(b"", done.stdout)
+
+    def _reduce(self, kernel: Kernel, text: Path, how: str) -> subprocess.CompletedProcess[bytes]:
+        flags = [f"/usr/bin/{kernel.compiler}", *kernel.flags, "-c", "-o", "none.o", str(text)]
+        command = [self.reducer, str(text), how, *flags]
+        return subprocess.run(command, cwd=kernel.build, capture_output=True, check=False)
 
     def _object(self, kernel: Kernel, text: bytes) -> bytes | None:
         path, out = self.place / "part.i", self.place / "part.o"

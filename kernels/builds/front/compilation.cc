@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 #include "assembly.h"
 #include "dependencies.h"
@@ -196,10 +197,50 @@ std::string Compilation::find_read(Entry &entry) {
     source_.compare();
     if (!store_.get(key_, data)) {
         key_ = source_.is_followed() && source_.compare() ? source_.expansions_key(key_) : "";
-        if (key_.empty() || !store_.get(key_, data))
+        if ((key_.empty() || !store_.get(key_, data)) && !find_resized(data))
             return UNKNOWN;
     }
     return entry.unpack(data) ? check(entry) : "entry";
+}
+
+// Looks for what was compiled when structures of which the file needs a part had other sizes. It is the answer if the compiler reads
+// the same with either, for it makes its code of that.
+bool Compilation::find_resized(std::string &data) {
+    std::string known;
+    if (file_.hollow.parts.empty() || !store_.get(source_.resized_name(), known))
+        return false;
+    std::istringstream words(known);
+    std::string key;
+    std::vector<uint64_t> before;
+    words >> key;
+    for (uint64_t size; words >> size;)
+        before.push_back(size);
+    const auto today = file_.sizes();
+    if (before.size() != today.size() || key.find('/') != key.npos || !store_.get(key, data))
+        return false;
+    Hollows hollow;
+    const std::vector<bool> marked = file_.to_compile({}, hollow);
+    const std::string tree = compiler_.tree(file_.text(marked, hollow));
+    file_.set_sizes(before);
+    const bool same = !tree.empty() && compiler_.tree(file_.text(marked, hollow)) == tree;
+    file_.set_sizes(today);
+    store_.count(same ? "resized" : "size");
+    if (!same)
+        return false;
+    key_ = source_.key();
+    store_.put(key_, data);
+    keep_resized();
+    return true;
+}
+
+// Keeps the key of what find_resized() may look for.
+void Compilation::keep_resized() {
+    if (file_.hollow.parts.empty())
+        return;
+    std::string known = key_;
+    for (auto size : file_.sizes())
+        known += " " + std::to_string(size);
+    store_.put(source_.resized_name(), known);
 }
 
 std::string Compilation::arguments_sum() const {
@@ -246,7 +287,7 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
                 asked.push_back(number);
     if (!compiler_.assembler(entry.assembler))
         return "assembler";
-    std::vector<bool> hollow;
+    Hollows hollow;
     std::vector<bool> marked = file_.to_compile(asked, hollow);
     // Where more is compiled than the file reaches, what it reaches must do, too.
     if (file_.has_hollow() && hollow != file_.hollow && !compiler_.accepts(file_.text(file_.kept, file_.hollow)))
@@ -274,7 +315,7 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
 }
 
 // Notes that the file needs more than it seems to use, here and for all who read it again.
-std::vector<bool> Compilation::keep_mentioned(const std::vector<uint32_t> &asked, std::vector<bool> &hollow) {
+std::vector<bool> Compilation::keep_mentioned(const std::vector<uint32_t> &asked, Hollows &hollow) {
     source_.keep_mentioned();
     key_ = source_.key();
     return file_.to_compile(asked, hollow);
@@ -294,6 +335,8 @@ void Compilation::keep(Entry &entry, Fresh &fresh) {
     std::sort(entry.runs.begin(), entry.runs.end());
     entry.runs.erase(std::unique(entry.runs.begin(), entry.runs.end()), entry.runs.end());
     known_.keep(file_.reading, fresh.runs);
+    if (!fresh.spared)
+        keep_resized();
     store_.count(store_.put(key_, entry.packed()) ? "miss" : "not-kept");
 }
 

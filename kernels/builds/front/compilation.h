@@ -51,10 +51,12 @@ private:
     std::string find_or_compile(Entry &entry, Fresh &fresh, bool compiles);
     bool is_read_again() const;
     std::string find_read(Entry &entry);
+    bool find_resized(std::string &data);
+    void keep_resized();
     std::string check(const Entry &entry);
     std::string compile();
     std::string compile_to(Entry &entry, Fresh &fresh);
-    std::vector<bool> keep_mentioned(const std::vector<uint32_t> &asked, std::vector<bool> &hollow);
+    std::vector<bool> keep_mentioned(const std::vector<uint32_t> &asked, Hollows &hollow);
     void keep(Entry &entry, Fresh &fresh);
     std::string prove();
 

@@ -48,6 +48,14 @@ bool Compiler::accepts(const std::string &text) const {
     return write_text(text) && silent(call(plan_.compile, {"-fsyntax-only", "-fpreprocessed", "-x", "cpp-output", temporary_(".k")}));
 }
 
+std::string Compiler::tree(const std::string &text) const {
+    std::string tree;
+    unlink(temporary_(".tree").c_str());
+    const bool good = write_text(text) && silent(call(plan_.compile, {"-fsyntax-only", "-fdump-tree-original=" + temporary_(".tree"), "-fpreprocessed", "-x",
+                                                                      "cpp-output", temporary_(".k")}));
+    return good && read_file(temporary_(".tree"), tree) ? tree : "";
+}
+
 int Compiler::compile(const std::string &text) const {
     if (!write_text(text))
         return -1;

@@ -27,6 +27,8 @@ public:
     std::string preprocess(const Words &more, std::string &text) const;
     // Whether a preprocessed text has nothing to complain of.
     bool accepts(const std::string &text) const;
+    // What the compiler reads in a preprocessed text, before it makes code of it; "" where it has anything to complain of.
+    std::string tree(const std::string &text) const;
     // Compiles a preprocessed text to assembly, in the temporary ".s". Returns the status, -1 if there was no call.
     int compile(const std::string &text) const;
     // Compile to the temporary ".o": the source, or what it was last preprocessed to.

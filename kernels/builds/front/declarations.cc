@@ -20,28 +20,34 @@ std::string Declarations::find_kept() {
     std::string why = split(unit, pieces);
     if (!why.empty())
         return why;
-    kept.assign(pieces.all.size(), false);
-    for (size_t number = 0; number < kept.size(); number++)
-        kept[number] = pieces.all[number].always;
     reading = read_runs(unit, pieces);
-    reach_as_used(unit, pieces, reading, kept, hollow);
+    layouts.clear();
+    entire.assign(pieces.all.size(), false);
+    reach_again();
     is_split_ = true;
     return "";
 }
 
-void Declarations::keep_mentioned() {
-    reach(unit, pieces, kept);
-    hollow.assign(pieces.all.size(), false);
+void Declarations::reach_again() {
+    kept.assign(pieces.all.size(), false);
+    for (size_t number = 0; number < kept.size(); number++)
+        kept[number] = pieces.all[number].always;
+    reach_as_used(unit, pieces, reading, entire, kept, hollow);
 }
 
-bool Declarations::has_hollow() const { return std::find(hollow.begin(), hollow.end(), true) != hollow.end(); }
+void Declarations::keep_mentioned() {
+    reach(unit, pieces, kept);
+    hollow = {std::vector<bool>(pieces.all.size()), {}};
+}
 
-void Declarations::add_kept(Blake2b &hash) const {
+bool Declarations::has_hollow() const { return std::find(hollow.is.begin(), hollow.is.end(), true) != hollow.is.end(); }
+
+void Declarations::add_kept(Blake2b &hash, bool sized) const {
     std::string content;
     for (size_t number = 0; number < kept.size(); number++) {
         const Piece &piece = pieces.all[number];
-        if (hollow[number])
-            hash.add_sized(tags(piece));
+        if (hollow.is[number])
+            hash.add_sized(outlined(number, hollow, sized));
         // One that is not kept still has a say in the numbers of the variables after it.
         if (!kept[number] && !piece.locals)
             continue;
@@ -59,6 +65,12 @@ std::string Declarations::expanded() const {
         const Piece &piece = pieces.all[number];
         for (uint32_t at = piece.first; (kept[number] || piece.locals) && at < piece.end; at++)
             list.push_back(unit.tokens[at].expanded ? '1' : '0');
+    }
+    for (auto &[number, needed] : hollow.parts) {
+        const auto members = members_of(unit, pieces.all[number]);
+        for (size_t member = 0; member < members.size(); member++)
+            for (uint32_t at = members[member].first; needed[member] && at < members[member].end; at++)
+                list.push_back(unit.tokens[at].expanded ? '1' : '0');
     }
     return list;
 }
@@ -96,15 +108,19 @@ bool Declarations::all_used() const {
     return true;
 }
 
-std::vector<bool> Declarations::to_compile(const std::vector<uint32_t> &numbers, std::vector<bool> &hollow_there) const {
+std::vector<bool> Declarations::to_compile(const std::vector<uint32_t> &numbers, Hollows &hollow_there) const {
     std::vector<bool> marked = kept;
     for (size_t number = 0; number < marked.size(); number++)
         marked[number] = marked[number] || pieces.all[number].locals;
-    hollow_there.assign(marked.size(), false);
-    if (numbers.empty() && has_hollow())
-        reach_as_used(unit, pieces, reading, marked, hollow_there);
-    else
+    hollow_there = {std::vector<bool>(marked.size()), {}};
+    if (!numbers.empty() || !has_hollow()) {
         mark(numbers, marked);
+        return marked;
+    }
+    std::vector<bool> unknown(marked.size(), true);
+    for (auto &known : layouts)
+        unknown[known.first] = false;
+    reach_as_used(unit, pieces, reading, unknown, marked, hollow_there);
     return marked;
 }
 
@@ -120,12 +136,24 @@ std::vector<uint32_t> Declarations::idle(const std::vector<bool> &marked) const 
     return names;
 }
 
-void Declarations::mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
+void Declarations::mark_these(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
     for (auto number : numbers)
         marked[number] = true;
     for (size_t number = 0; number < marked.size(); number++)
         marked[number] = marked[number] || (pieces.all[number].pragma && pieces.all[number].header);
+}
+
+void Declarations::mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
+    mark_these(numbers, marked);
     reach(unit, pieces, marked);
+}
+
+std::string Declarations::structures(const std::vector<uint32_t> &numbers) const {
+    std::vector<bool> marked(pieces.all.size());
+    Hollows there;
+    mark_these(numbers, marked);
+    reach_as_used(unit, pieces, reading, std::vector<bool>(marked.size(), true), marked, there);
+    return text(marked, there);
 }
 
 // Declarations of all tags that a hollow piece declares.
@@ -136,6 +164,28 @@ std::string Declarations::tags(const Piece &piece) const {
         list += (is_union ? "union " : "struct ") + std::string(unit.names.word(pieces.names[at])) + ";";
     }
     return list;
+}
+
+// A hollow piece with the members that are needed.
+std::string Declarations::outlined(uint32_t number, const Hollows &hollow_there, bool sized) const {
+    const Piece &piece = pieces.all[number];
+    auto part = hollow_there.parts.find(number);
+    if (part == hollow_there.parts.end())
+        return tags(piece);
+    return tags(piece) + outline(unit, piece, members_of(unit, piece), part->second, layouts.at(number), sized);
+}
+
+std::vector<uint64_t> Declarations::sizes() const {
+    std::vector<uint64_t> list;
+    for (auto &part : hollow.parts)
+        list.push_back(layouts.at(part.first).size);
+    return list;
+}
+
+void Declarations::set_sizes(const std::vector<uint64_t> &sizes) {
+    auto size = sizes.begin();
+    for (auto &part : hollow.parts)
+        layouts.at(part.first).size = *size++;
 }
 
 // Says where the token stands that the next line begins with.
@@ -178,7 +228,7 @@ void Declarations::add_tokens(const Piece &piece, std::string &written) const {
     }
 }
 
-std::string Declarations::text(const std::vector<bool> &marked, const std::vector<bool> &hollow_there) const {
+std::string Declarations::text(const std::vector<bool> &marked, const Hollows &hollow_there) const {
     std::string written;
     written.reserve(unit.text.size());
     written += "# 0 \"" + std::string(unit.files[0].name) + "\"\n";
@@ -186,13 +236,13 @@ std::string Declarations::text(const std::vector<bool> &marked, const std::vecto
         written += "# 0 \"" + std::string(unit.folder) + "\"\n";
     size_t macro = 0;
     for (size_t number = 0; number < marked.size(); number++) {
-        const bool is_hollow = !hollow_there.empty() && hollow_there[number];
+        const bool is_hollow = !hollow_there.is.empty() && hollow_there.is[number];
         if (!marked[number] && !is_hollow)
             continue;
         const Piece &piece = pieces.all[number];
         add_marker(unit.tokens[piece.first], written);
         if (is_hollow)
-            written += tags(piece);
+            written += outlined(number, hollow_there);
         else if (unit.text.empty())
             add_tokens(piece, written);
         else

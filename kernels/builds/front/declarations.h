@@ -2,6 +2,7 @@
 // The declarations of a preprocessed file, which of them its own text reaches, and what follows from that.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "assembly.h"
 #include "checks.h"
 #include "digest.h"
+#include "outlines.h"
 #include "pieces.h"
 
 namespace front {
@@ -18,8 +20,12 @@ public:
     Unit unit;
     Reading reading;
     std::vector<bool> kept;    // by piece: reached
-    std::vector<bool> hollow;  // by piece: a structure of which the tag is enough
+    Hollows hollow;
     Pieces pieces;
+
+    // By piece, what the compiler said of structures of which a part is needed. Those of which it says nothing are entire.
+    std::map<uint32_t, Layout> layouts;
+    std::vector<bool> entire;
 
     // Begins anew with another unit.
     void take(Unit next);
@@ -30,9 +36,14 @@ public:
     // Keeps all that is mentioned in any way, with nothing hollow.
     void keep_mentioned();
     bool has_hollow() const;
+    // Marks what is reached, once more: there are other layouts or entire structures.
+    void reach_again();
 
-    // Adds all of the file that has a say in its object.
-    void add_kept(Blake2b &hash) const;
+    // Adds all of the file that has a say in its object; sized: the sizes of structures of which it needs a part, too.
+    void add_kept(Blake2b &hash, bool sized = true) const;
+    // The sizes of these structures.
+    std::vector<uint64_t> sizes() const;
+    void set_sizes(const std::vector<uint64_t> &sizes);
     // A character for each token that is kept: whether a macro brought it.
     std::string expanded() const;
     // Where the kept functions stand, in their order.
@@ -42,14 +53,18 @@ public:
     // Whether something uses each thing that must be used.
     bool all_used() const;
     // What to compile: the kept, those that have a say in the numbers of variables, and these numbers; and what of that is hollow.
-    std::vector<bool> to_compile(const std::vector<uint32_t> &numbers, std::vector<bool> &hollow_there) const;
+    std::vector<bool> to_compile(const std::vector<uint32_t> &numbers, Hollows &hollow_there) const;
+    // These structures with all that their layouts come from, as a preprocessed file.
+    std::string structures(const std::vector<uint32_t> &numbers) const;
     // Marks these pieces and the pragmas, and what they and the marked reach.
     void mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
     // The marked pieces as a preprocessed file, with the tags of hollow ones.
-    std::string text(const std::vector<bool> &marked, const std::vector<bool> &hollow_there = {}) const;
+    std::string text(const std::vector<bool> &marked, const Hollows &hollow_there = {}) const;
 
 private:
+    void mark_these(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
     std::string tags(const Piece &piece) const;
+    std::string outlined(uint32_t number, const Hollows &hollow_there, bool sized = true) const;
     std::vector<uint32_t> idle(const std::vector<bool> &marked) const;
     void add_marker(const Token &token, std::string &written) const;
     void add_gcc_text(const Piece &piece, size_t &macro, std::string &written) const;

@@ -49,6 +49,9 @@ inline int step(const Token &token) { return token.kind() == Kind::Mark ? STEPS.
 inline bool opens(const Token &token) { return step(token) > 0; }
 inline bool closes(const Token &token) { return step(token) < 0; }
 
+// Whether a member's name comes next.
+inline bool is_member_mark(const Token &token) { return token.is('.') || token.view() == "->"; }
+
 inline bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
 
 // Whether "struct NAME *" or "union NAME *" names a tag here.

@@ -23,7 +23,7 @@ struct Temporary {
     ~Temporary() { clear(); }
     std::string operator()(const char *suffix) const { return base + suffix; }
     void clear() const {
-        for (auto suffix : {".c", ".i", ".k", ".out", ".err", ".s", ".o", ".bare"})
+        for (auto suffix : {".c", ".i", ".k", ".out", ".err", ".s", ".o", ".bare", ".tree"})
             unlink((base + suffix).c_str());
     }
 };

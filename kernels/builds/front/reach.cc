@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+
+#include "sizes.h"
 
 namespace front {
 
@@ -16,23 +19,24 @@ constexpr std::string_view COPYING[] = {"memcpy", "memmove", "mempcpy", "memset"
 
 class Reacher {
 public:
-    Reacher(const Unit &unit, const Pieces &pieces, const Reading &reading, std::vector<bool> &marked, std::vector<bool> &hollow)
-        : unit_(unit), tokens_(unit.tokens), pieces_(pieces), reading_(reading), marked_(marked), hollow_(hollow), followed_(unit.names.count()),
-          copies_(unit.names.count()) {
+    Reacher(const Unit &unit, const Pieces &pieces, const Reading &reading, const std::vector<bool> &entire, std::vector<bool> &marked, Hollows &hollow)
+        : unit_(unit), tokens_(unit.tokens), pieces_(pieces), reading_(reading), entire_(entire), marked_(marked), hollow_(hollow),
+          followed_(unit.names.count()), copies_(unit.names.count()), offsetof_(unit.names.find("__builtin_offsetof")),
+          sizes_(unit, reading, [this](uint32_t tag) { follow(tag, WHOLE); }) {
         for (auto word : COPYING)
             if (auto number = unit.names.find(word); number >= 0)
                 copies_[number] = true;
     }
 
     void run() {
-        hollow_.assign(pieces_.all.size(), false);
+        hollow_ = {std::vector<bool>(pieces_.all.size()), {}};
         for (uint32_t number = 0; number < pieces_.all.size(); number++)
             if (marked_[number])
-                work_.push_back(number);
+                work_.push_back({number, pieces_.all[number].first, pieces_.all[number].end});
         while (!work_.empty()) {
-            const uint32_t number = work_.back();
+            const Work work = work_.back();
             work_.pop_back();
-            read(number);
+            read(work);
         }
     }
 
@@ -40,20 +44,27 @@ private:
     // How a name is mentioned.
     enum Use : uint8_t { ORDINARY = 1, POINTED = 2, WHOLE = 4, ANY = 7 };
 
+    // Tokens of a piece that are to be read.
+    struct Work {
+        uint32_t piece, first, end;
+    };
+
     // A piece that names members, and the tags that types of what it names lead to.
     struct Seeker {
         std::vector<uint32_t> members, tags;
     };
 
-    void read(uint32_t number) {
-        const Piece &piece = pieces_.all[number];
+    void read(const Work &work) {
+        const Piece &piece = pieces_.all[work.piece];
         Seeker seeker;
         const bool plain = is_plain(piece);
         uint32_t tag = UINT32_MAX;
-        for (uint32_t at = piece.first; at < piece.end; at++) {
+        sizes_.begin(piece, work.first, work.end);
+        for (uint32_t at = work.first; at < work.end; at++) {
             const Token &token = tokens_[at];
             if (token.kind() == Kind::Pragma || (token.kind() == Kind::Text && piece.always && piece.header))
                 mentions_in(unit_, token.view(), [&](uint32_t name) { follow(name, ANY); });
+            sizes_.read(at);
             if (token.kind() != Kind::Word || at == tag)
                 continue;
             if (role_of(token) == Role::Tagged)
@@ -64,6 +75,8 @@ private:
                 name_ordinary(token.name, seeker);
             if (copies_[token.name] && at + 1 < piece.end && tokens_[at + 1].is('('))
                 read_copied(piece, at + 1);
+            if (token.name == offsetof_)
+                read_offset(piece, at + 1, seeker);
         }
         if (!seeker.members.empty())
             seek(std::move(seeker));
@@ -91,22 +104,65 @@ private:
         for (auto tag : seeker.tags) {
             seeking_[tag].push_back(own);
             for (uint32_t at = pieces_.from[tag]; at < pieces_.from[tag + 1]; at++)
-                if (const uint32_t number = pieces_.by_name[at]; hollow_[number] && finds(seeker, number))
-                    mark(number);
+                look_into(pieces_.by_name[at], seeker);
         }
         seekers_.push_back(std::move(seeker));
     }
 
-    // Whether the structure may have one of the members.
-    bool finds(const Seeker &seeker, uint32_t number) const {
+    // Keeps the members of a hollow structure that a piece may look for.
+    void look_into(uint32_t number, const Seeker &seeker) {
         const Piece &piece = pieces_.all[number];
-        for (uint32_t at = piece.first; at < piece.end; at++)
+        if (!hollow_.is[number] || !finds(seeker, piece, piece.first, piece.end))
+            return;
+        auto &members = members_of(number);
+        if (members.empty())
+            return mark(number);
+        for (size_t member = 0; member < members.size() && hollow_.is[number]; member++)
+            if (finds(seeker, piece, members[member].first, members[member].end))
+                need(number, member);
+    }
+
+    // Keeps a member, and those beside it where only they tell its place.
+    void need(uint32_t number, size_t member) {
+        auto &members = members_of(number);
+        if (members[member].bits)
+            return mark(number);
+        auto &needed = hollow_.parts[number];
+        needed.resize(members.size());
+        if (needed[member])
+            return;
+        needed[member] = true;
+        work_.push_back({number, members[member].first, members[member].end});
+        if (members[member].name == NO_NAME && member)
+            need(number, member - 1);
+        if (hollow_.is[number] && members[member].last == NO_NAME && member + 1 < members.size())
+            need(number, member + 1);
+    }
+
+    const std::vector<Member> &members_of(uint32_t number) {
+        auto [known, fresh] = members_.try_emplace(number);
+        if (fresh && !entire_[number])
+            known->second = front::members_of(unit_, pieces_.all[number]);
+        return known->second;
+    }
+
+    // Whether one of the members may be declared among these tokens.
+    bool finds(const Seeker &seeker, const Piece &piece, uint32_t first, uint32_t end) const {
+        for (uint32_t at = first; at < end; at++)
             if (may_be_member(tokens_, piece, at) && std::binary_search(seeker.members.begin(), seeker.members.end(), tokens_[at].name))
                 return true;
         return false;
     }
 
-    static bool is_member_mark(const Token &token) { return token.is('.') || token.view() == "->"; }
+    // Whether a declaration that begins here has several declarators.
+    bool has_comma(uint32_t at, uint32_t end) const {
+        for (int depth = 0; at < end && depth >= 0 && !(depth == 0 && tokens_[at].is(';')); at++) {
+            if (depth == 0 && tokens_[at].is(','))
+                return true;
+            depth += step(tokens_[at]);
+        }
+        return false;
+    }
 
     // Whether each declaration has one declarator, so that a '*' after a tag says what is declared. Within braces a member or a
     // variable of an unknown structure is an error, but of an extern one.
@@ -119,7 +175,7 @@ private:
                 depth -= token.is(')') || token.is(']') || token.is('}');
                 if (!depth && token.is(','))
                     return false;
-            } else if (depth && role_of(token) == Role::Extern) {
+            } else if (depth && role_of(token) == Role::Extern && has_comma(at, piece.end)) {
                 return false;
             }
         }
@@ -137,7 +193,7 @@ private:
         while (next < piece.end && role_of(tokens_[next]) == Role::Qualifier)
             next++;
         const bool declared = next < piece.end && tokens_[next].is(';') && piece.end - piece.first == 3;
-        const bool pointed = next < piece.end && tokens_[next].is('*');
+        const bool pointed = next < piece.end && tokens_[next].is('*') && (is_parameter(piece, at) || !declares_whole(piece, next));
         const bool hollow = tokens_[at].view() != "enum" && plain && (declared || (pointed && !names_type(piece, next)));
         follow(tokens_[tag].name, hollow ? POINTED : WHOLE);
         seeker.tags.push_back(tokens_[tag].name);
@@ -145,6 +201,28 @@ private:
         if (hollow && pointed)
             point(tokens_[tag].name, piece, next);
         return tag;
+    }
+
+    // Whether this begins what stands in parentheses or behind a ',', but not in those of a "for".
+    bool is_parameter(const Piece &piece, uint32_t at) const {
+        while (at > piece.first && (role_of(tokens_[at - 1]) == Role::Qualifier))
+            at--;
+        return at > piece.first + 1 && (tokens_[at - 1].is(',') || (tokens_[at - 1].is('(') && tokens_[at - 2].view() != "for"));
+    }
+
+    // Whether "struct X *ONE, OTHER" goes on with what is no pointer.
+    bool declares_whole(const Piece &piece, uint32_t at) const {
+        for (int depth = 0; at + 2 < piece.end; at++) {
+            depth += step(tokens_[at]);
+            if (depth < 0 || (depth == 0 && (tokens_[at].is(';') || tokens_[at].is('{'))))
+                return false;
+            if (depth || !tokens_[at].is(',') || !is_name(tokens_[at + 1]))
+                continue;
+            const Token &after = tokens_[at + 2];
+            if (after.is(';') || after.is(',') || after.is('=') || after.is('[') || role_of(after) == Role::Attribute)
+                return true;
+        }
+        return false;
     }
 
     // Whether "typedef struct X *NAME;" gives the pointer a name of its own, by which it could be copied unseen.
@@ -162,6 +240,7 @@ private:
         if (copied_.count(name))
             follow(tag, WHOLE);
         pointers_[name].push_back(tag);
+        sizes_.point(name, tag);
     }
 
     // The names within the parentheses of a call that copies: what they point to is needed.
@@ -178,6 +257,19 @@ private:
             if (auto pointer = pointers_.find(tokens_[at].name); pointer != pointers_.end())
                 for (auto tag : pointer->second)
                     follow(tag, WHOLE);
+        }
+    }
+
+    // The members whose places are asked for within these parentheses.
+    void read_offset(const Piece &piece, uint32_t at, Seeker &seeker) {
+        int depth = 0;
+        for (bool members = false; at < piece.end; at++) {
+            depth += step(tokens_[at]);
+            if (!depth)
+                return;
+            members |= depth == 1 && tokens_[at].is(',');
+            if (members && is_name(tokens_[at]))
+                name_member(tokens_[at].name, seeker);
         }
     }
 
@@ -203,30 +295,35 @@ private:
         if (marked_[number])
             return;
         marked_[number] = true;
-        hollow_[number] = false;
-        work_.push_back(number);
+        hollow_.is[number] = false;
+        hollow_.parts.erase(number);
+        work_.push_back({number, pieces_.all[number].first, pieces_.all[number].end});
     }
 
     void hollow(uint32_t number) {
-        if (marked_[number] || hollow_[number])
+        if (marked_[number] || hollow_.is[number])
             return;
+        hollow_.is[number] = true;
         const Piece &piece = pieces_.all[number];
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
             if (auto seeking = seeking_.find(pieces_.names[at]); seeking != seeking_.end())
                 for (auto seeker : seeking->second)
-                    if (finds(seekers_[seeker], number))
-                        return mark(number);
-        hollow_[number] = true;
+                    look_into(number, seekers_[seeker]);
     }
 
     const Unit &unit_;
     const std::vector<Token> &tokens_;
     const Pieces &pieces_;
     const Reading &reading_;
-    std::vector<bool> &marked_, &hollow_;
+    const std::vector<bool> &entire_;  // which structures have no outline
+    std::vector<bool> &marked_;
+    Hollows &hollow_;
     std::vector<uint8_t> followed_;
     std::vector<bool> copies_;  // of COPYING
-    std::vector<uint32_t> work_;
+    const int64_t offsetof_;
+    Sizes sizes_;
+    std::vector<Work> work_;
+    std::unordered_map<uint32_t, std::vector<Member>> members_;
     std::vector<Seeker> seekers_;
     std::unordered_map<uint32_t, std::vector<uint32_t>> seeking_;   // of a tag, numbers of seekers
     std::unordered_map<uint32_t, std::vector<uint32_t>> pointers_;  // of a name, tags of what it points to
@@ -235,8 +332,9 @@ private:
 
 }
 
-void reach_as_used(const Unit &unit, const Pieces &pieces, const Reading &reading, std::vector<bool> &marked, std::vector<bool> &hollow) {
-    Reacher(unit, pieces, reading, marked, hollow).run();
+void reach_as_used(const Unit &unit, const Pieces &pieces, const Reading &reading, const std::vector<bool> &entire, std::vector<bool> &marked,
+                   Hollows &hollow) {
+    Reacher(unit, pieces, reading, entire, marked, hollow).run();
 }
 
 void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked) {

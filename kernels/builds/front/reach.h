@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "outlines.h"
 #include "pieces.h"
 
 namespace front {
@@ -17,9 +18,11 @@ template <typename Follow> void mentions(const Unit &unit, const Piece &piece, F
 void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked);
 
 // Marks what the marked pieces reach as C resolves names: tags apart from other names, members not at all. Of a structure that they
-// only point to, the tag is enough: it is hollow, unless a piece names one of its members and has something whose type leads to it.
-// That nothing else needs its definition is for the compiler to confirm, which refuses to look into a structure that it does not know.
-void reach_as_used(const Unit &unit, const Pieces &pieces, const Reading &reading, std::vector<bool> &marked, std::vector<bool> &hollow);
+// only point to, the tag is enough: it is hollow. Where a piece names one of its members and has something whose type leads to it, that
+// member is needed, or the whole of an `entire` one. That nothing else needs its definition is for the compiler to confirm, which refuses
+// to look for what it does not know.
+void reach_as_used(const Unit &unit, const Pieces &pieces, const Reading &reading, const std::vector<bool> &entire, std::vector<bool> &marked,
+                   Hollows &hollow);
 
 // The tokens of a piece; those of code with the lines they are on, counted from the piece's first.
 void add_content(const Unit &unit, const Piece &piece, std::string &content);

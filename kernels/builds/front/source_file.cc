@@ -6,7 +6,7 @@
 namespace front {
 
 SourceFile::SourceFile(const Plan &plan, const Store &store, const Temporary &temporary, const Compiler &compiler, const std::string &program)
-    : plan_(plan), store_(store), compiler_(compiler),
+    : plan_(plan), store_(store), compiler_(compiler), layouts_(store, compiler, temporary),
       own_(store, plan, temporary, program, compiler.begun("agreed"), compiler.begun("differs"), compiler.begun("builtins")) {}
 
 std::string SourceFile::read_own() {
@@ -61,7 +61,11 @@ std::string SourceFile::read(const Words &more) {
 
 std::string SourceFile::find_kept() {
     const std::string why = file.find_kept();
-    if (why.empty() && file.has_hollow() && (!plan_.aliases || store_.has(mentioned_name())))
+    if (!why.empty() || !file.has_hollow())
+        return why;
+    if (plan_.aliases)
+        layouts_.find(file);
+    if (!plan_.aliases || store_.has(mentioned_name()))
         file.keep_mentioned();
     return why;
 }
@@ -86,16 +90,18 @@ std::string SourceFile::spared_name() const { return hex(compiler_.begun("spared
 
 std::string SourceFile::key() const { return hex(digest()) + ".o"; }
 
+std::string SourceFile::resized_name() const { return hex(compiler_.begun("resized").add_sized(digest(false)).bytes()) + ".k"; }
+
 std::string SourceFile::expansions_key(const std::string &key) const {
     return hex(compiler_.begun("expansions").add_sized(key).add_sized(file.expanded()).bytes()) + ".o";
 }
 
-std::string SourceFile::digest() const {
+std::string SourceFile::digest(bool sized) const {
     Blake2b hash = compiler_.begun("object");
     hash.add_sized(plan_.input).add_sized(file.unit.folder);
     char folder[4096];
     hash.add_sized(getcwd(folder, sizeof folder) ? folder : "");
-    file.add_kept(hash);
+    file.add_kept(hash, sized);
     return hash.bytes();
 }
 

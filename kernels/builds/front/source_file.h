@@ -6,6 +6,7 @@
 
 #include "compiler.h"
 #include "declarations.h"
+#include "layouts.h"
 #include "own_reading.h"
 
 namespace front {
@@ -44,6 +45,8 @@ public:
 
     // The name in the store of what the kept declarations compile to.
     std::string key() const;
+    // The name of a key that may be answered for this one, whatever size the structures have of which the file needs a part.
+    std::string resized_name() const;
     // The same of what gcc is silent about only where macros brought these tokens and no others.
     std::string expansions_key(const std::string &key) const;
 
@@ -53,13 +56,14 @@ public:
 
 private:
     std::string read(const Words &more);
-    std::string digest() const;
+    std::string digest(bool sized = true) const;
     std::string mentioned_name() const;
     std::string spared_name() const;
 
     const Plan &plan_;
     const Store &store_;
     const Compiler &compiler_;
+    Layouts layouts_;
     OwnReading own_;
     Unit ours_;                 // our own reading, where the file's is gcc's
     bool is_read_ = false;      // by our own preprocessor

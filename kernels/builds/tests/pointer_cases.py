@@ -95,8 +95,12 @@ POINTING = [
         hit=False,
         mentioned=True,
     ),
+    Pointing("copies one", "void entry(struct far *a, struct far *b) { *a = *b; }", hit=False),
     Pointing(
-        "copies one", "void entry(struct far *a, struct far *b) { *a = *b; }", hit=False, mentioned=True
+        "copies one of two",
+        "void entry(struct far *a, struct far *b) { a[0] = *(b + 0); }",
+        hit=False,
+        mentioned=True,
     ),
     Pointing("copies bytes of one", "void entry(struct far *a, void *b) { memcpy(a, b, 16); }", hit=False),
     Pointing(
@@ -127,7 +131,6 @@ POINTING = [
         "asks for its type",
         "int entry(struct far *a) { __typeof__(*a) b; return sizeof(b); }",
         hit=False,
-        mentioned=True,
     ),
 ]
 

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sizes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace front {
+
+namespace {
+
+constexpr std::string_view MEASURING[] = {"sizeof", "_Alignof", "__alignof", "__alignof__"};
+
+}
+
+Sizes::Sizes(const Unit &unit, const Reading &reading, std::function<void(uint32_t)> need)
+    : tokens_(unit.tokens), reading_(reading), need_(std::move(need)), measures_(unit.names.count()), auto_(unit.names.find("__auto_type")) {
+    for (auto word : MEASURING)
+        if (auto number = unit.names.find(word); number >= 0)
+            measures_[number] = true;
+}
+
+void Sizes::begin(const Piece &piece, uint32_t first, uint32_t end) {
+    piece_ = &piece;
+    asked_ = 0;
+    locals_.clear();
+    if (piece.body == piece.end)
+        read_value(first, end);
+}
+
+void Sizes::read(uint32_t at) {
+    const Token &token = tokens_[at];
+    if (token.is('*') && at >= asked_ && is_taken(at))
+        read_operand(at + 1);
+    if (token.kind() == Kind::Mark && token.size == 2 && (token.view() == "++" || token.view() == "--"))
+        read_count(at);
+    if (token.kind() != Kind::Word)
+        return;
+    const Role role = role_of(token);
+    if (role == Role::Typeof || measures(token))
+        asked_ = std::max(asked_, behind(at + 1));
+    if (role == Role::Typeof)
+        asked_ = std::max(asked_, read_typeof(at + 1));
+    else if (role == Role::Attribute)
+        read_sizes(at, after_attribute(tokens_, at, piece_->end));
+    else if (role == Role::Tagged && at > piece_->body)
+        read_definition(at + 1);
+    else if (token.name == auto_)
+        read_auto(at + 1);
+}
+
+// One behind what begins here: a token, or all between brackets.
+uint32_t Sizes::behind(uint32_t at) const {
+    for (int depth = 0; at < piece_->end; at++)
+        if ((depth += step(tokens_[at])) <= 0)
+            return at + 1;
+    return at;
+}
+
+// Where that begins which ends before this.
+uint32_t Sizes::before(uint32_t end) const {
+    int depth = step(tokens_[--end]);
+    while (depth < 0 && end > piece_->first)
+        depth += step(tokens_[--end]);
+    return end;
+}
+
+// Whether this '*' may give what the name behind it points to.
+bool Sizes::is_taken(uint32_t at) const {
+    if (at <= piece_->body || at + 1 >= piece_->end || !is_name(tokens_[at + 1]))
+        return false;
+    const Token &one = tokens_[at - 1];
+    return !is_name(one) && one.kind() != Kind::Number && role_of(one) != Role::Type && role_of(one) != Role::Qualifier;
+}
+
+// What a '++' or '--' may move along a list of: the compiler tells sizes in sums, but not in these.
+void Sizes::read_count(uint32_t at) {
+    uint32_t first = at;
+    while (first > piece_->first && (closes(tokens_[first - 1]) || is_name(tokens_[first - 1]) || is_member_mark(tokens_[first - 1])))
+        first = before(first);
+    if (first == at)
+        return read_operand(at + 1);
+    // Of A->B it is B.
+    need_all(is_name(tokens_[at - 1]) ? at - 1 : first, at);
+}
+
+// What the name that begins here, or a member of it, leads to; of what is not so plain all names up to the end of the expression.
+void Sizes::read_operand(uint32_t at) {
+    while (at < piece_->end && tokens_[at].is('*'))
+        at++;
+    uint32_t last = at;
+    while (last + 2 < piece_->end && is_name(tokens_[last]) && is_member_mark(tokens_[last + 1]))
+        last += 2;
+    if (last + 1 < piece_->end && is_name(tokens_[last]) && !opens(tokens_[last + 1]))
+        return need_all(last, last + 1);
+    uint32_t end = at;
+    for (int depth = 0; end < piece_->end && !(depth == 0 && (tokens_[end].is(';') || tokens_[end].is(','))); end++)
+        if ((depth += step(tokens_[end])) < 0)
+            break;
+    need_all(at, end);
+}
+
+// Of "typeof(WHAT) NAME", all that WHAT may point to is what NAME points to, or is. Returns where NAME is.
+uint32_t Sizes::read_typeof(uint32_t at) {
+    const uint32_t end = behind(at) - 1;
+    uint32_t name = end + 1;
+    while (name < piece_->end && (tokens_[name].is('*') || role_of(tokens_[name]) == Role::Qualifier))
+        name++;
+    if (name >= piece_->end || !is_name(tokens_[name]))
+        return end;
+    while (at < end && tokens_[at].is('('))
+        at++;
+    if (name == end + 1 && tokens_[at].is('*'))
+        need_all(at, end);
+    lead(tokens_[name].name, at, end);
+    return name;
+}
+
+// "__auto_type NAME = WHAT;"
+void Sizes::read_auto(uint32_t at) {
+    uint32_t end = at, first = at + 2;
+    for (int depth = 0; end < piece_->end && depth >= 0 && !(depth == 0 && tokens_[end].is(';')); end++)
+        depth += step(tokens_[end]);
+    while (first < end && tokens_[first].is('('))
+        first++;
+    if (first < end && tokens_[first].is('*'))
+        need_all(first, end);
+    if (at < end && is_name(tokens_[at]))
+        lead(tokens_[at].name, first, end);
+}
+
+// Outside of functions only the text tells which sizes and sums of addresses have a say.
+void Sizes::read_value(uint32_t first, uint32_t end) {
+    bool value = false, sum = false;
+    for (uint32_t at = first; at < end; at++) {
+        value |= tokens_[at].is('=');
+        sum |= value && (tokens_[at].is('+') || tokens_[at].is('-'));
+    }
+    if (sum)
+        need_all(first, end);
+    else
+        read_sizes(first, end);
+}
+
+// Looks for what asks for sizes.
+void Sizes::read_sizes(uint32_t first, uint32_t end) {
+    for (uint32_t at = first; at < end; at++) {
+        if (!measures(tokens_[at]))
+            continue;
+        const uint32_t operand = at + 1;
+        int depth = 0;
+        while (++at < end && ((depth += step(tokens_[at])) > 0 || tokens_[at].is('*')))
+            ;
+        need_all(operand, std::min(at + 1, end));
+    }
+}
+
+void Sizes::read_definition(uint32_t at) {
+    while (at < piece_->end && (is_name(tokens_[at]) || role_of(tokens_[at]) == Role::Attribute))
+        at = is_name(tokens_[at]) ? at + 1 : after_attribute(tokens_, at, piece_->end);
+    if (at < piece_->end && tokens_[at].is('{'))
+        read_sizes(at, behind(at));
+}
+
+// Tags that the types of the name here lead to.
+std::vector<uint32_t> Sizes::leads_to(uint32_t at) const {
+    std::vector<uint32_t> list;
+    const uint32_t name = tokens_[at].name;
+    const bool member = at && is_member_mark(tokens_[at - 1]);
+    for (auto &behind : member ? reading_.members[name] : reading_.ordinary[name])
+        list.push_back(behind.tag);
+    if (auto local = locals_.find(name); !member && local != locals_.end())
+        list.insert(list.end(), local->second.begin(), local->second.end());
+    return list;
+}
+
+// What names among these tokens lead to, this name does.
+void Sizes::lead(uint32_t name, uint32_t first, uint32_t end) {
+    for (uint32_t at = first; at < end; at++)
+        if (is_name(tokens_[at])) {
+            const auto list = leads_to(at);
+            locals_[name].insert(locals_[name].end(), list.begin(), list.end());
+        }
+}
+
+void Sizes::need_all(uint32_t first, uint32_t end) {
+    for (uint32_t at = first; at < end; at++) {
+        if (!is_name(tokens_[at]))
+            continue;
+        if (at > first && role_of(tokens_[at - 1]) == Role::Tagged)
+            need_(tokens_[at].name);
+        for (auto tag : leads_to(at))
+            need_(tag);
+    }
+}
+
+}

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A source that needs some members of a structure does not depend on the others, nor on the size that it never asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernels.builds.front_program import compile_front
+from kernels.builds.tests.front_runs import Bench
+from kernels.tests.kept import kept
+
+pytestmark = pytest.mark.process
+LARGE = """struct inner { int own; long other_own; };
+struct large {
+	char first;
+	long second;
+	struct inner inner;
+	union { int either; long other; };
+	long apart;
+	struct { int hidden; struct { char deep; } named; };
+	long away;
+	int few:3; unsigned more:5;
+	short after;
+	struct large *next;
+	void (*call)(int a, char b);
+	int one, two, *three;
+	char text[20];
+	unsigned char last[];
+} __attribute__((aligned(16)));
+extern struct large *get_large(void);
+extern void take(void *what);
+void *memcpy(void *to, const void *from, unsigned long size);
+"""
+# Changes of the structure, the first behind all that RESIZED names.
+CHANGES = {
+    "a field behind most": ("char text", "long fresh[3]; char text"),
+    "a field before all": ("char first;", "long fresh; char first;"),
+    "a field where there was room": ("char first;", "char first; char fresh;"),
+    "another type of the same size": ("short after;", "unsigned short after;"),
+    "a smaller type": ("long second;", "int second;"),
+    "another structure within": ("int own; long", "long zero; int own; long"),
+    "other bits": ("int few:3;", "int few:9;"),
+    "another size of a list": ("text[20]", "text[90]"),
+    "a stricter place": ("aligned(16)", "aligned(64)"),
+    "no gaps": ("__attribute__((aligned(16)))", "__attribute__((packed))"),
+}
+# What the compiler reads alike with a field more behind it.
+RESIZED = {
+    "a member": "long entry(struct large *a) { return a->second; }",
+    "a member of a member": "long entry(struct large *a) { return a->inner.other_own; }",
+    "a member of a union without a name": "long entry(struct large *a) { return a->other; }",
+    "a member of a structure without a name": "int entry(struct large *a) { return a->hidden + a->named.deep; }",
+    "what is behind bits": "int entry(struct large *a) { return a->after; }",
+    "the next": "long entry(struct large *a) { return a->next->next->second; }",
+    "a function": "void entry(struct large *a) { a->call(a->first, 2); }",
+    "one of several": "int entry(struct large *a) { return a->two + *a->three; }",
+    "what a function returns": "void entry(void) { get_large()->second = 1; }",
+    "a place": "long entry(struct large *a) { return __builtin_offsetof(__typeof__(*a), after) + a->second; }",
+    "a member that is read once": (
+        'long entry(struct large *a) { do { extern void fail(void) __attribute__((error("no"))); if (sizeof(a->second) > 8) fail(); } while (0);'
+        " return *(const volatile __typeof__(a->second) *)&a->second; }"
+    ),
+    "a size that decides alike": "long entry(struct large *a) { return sizeof(*a) > 8 ? a->second : 1; }",
+}
+# What depends on the size, or may.
+SIZED = {
+    "the size": "long entry(struct large *a) { return sizeof(*a) + a->second; }",
+    "the size of a variable outside": (
+        "extern struct large *kept; unsigned long size = sizeof(*kept); long entry(struct large *a) { return a->second; }"
+    ),
+    "the one behind": "long entry(struct large *a) { return a[1].second; }",
+    "any": "long entry(struct large *a, int at) { return a[at].second; }",
+    "a step": "struct large *entry(struct large *a) { a->second = 1; return a + 1; }",
+    "a distance": "long entry(struct large *a, struct large *b) { return a - b + a->second; }",
+    "a loop": "void entry(struct large *a, struct large *b) { for (; a < b; a++) a->second = 0; }",
+    "a copy": "void entry(struct large *a, struct large *b) { *a = *b; a->second = 1; }",
+    "a copy of bytes": "void entry(struct large *a, void *b) { memcpy(a, b, 64); a->second = 1; }",
+    "a variable": "void entry(struct large *a) { __typeof__(*a) b; b.second = a->second; take(&b); }",
+    "a second variable": "void entry(void) { struct large *a = get_large(), b; b.second = a->second; take(&b); }",
+    "a variable by its own type": "void entry(struct large *a) { __auto_type b = *a; b.second = 1; take(&b); }",
+    "a variable of a copied type": (
+        "void entry(struct large *a) { __typeof__(a) b = a; __typeof__(*b) c; c.second = b->second; take(&c); }"
+    ),
+    "steps back": "struct large *entry(struct large **a) { --*a; (*a)->second = 1; return (*a)--; }",
+    "a step of a member": "void entry(struct large *a) { a->next->second = 1; a->next++; }",
+    "a step of what is called for": "long entry(void) { return ++get_large()->next->second + (++get_large()->next)->second; }",
+    "a step in a list": "void entry(struct large **a, int at) { a[at]->second = 1; a[at]++; ++a[0]; }",
+    "one of two": "long entry(struct large *a, struct large *b, int c) { return (c ? *a : *b).second; }",
+    "a static variable": "unsigned long *entry(struct large *a) { static unsigned long b = sizeof(*a); b += a->second; return &b; }",
+    "a type within": "void entry(struct large *a) { struct { char b[sizeof(*a)]; int c; } d; d.c = a->second; take(&d.c); take(&d); }",
+    "a case": "int entry(struct large *a, int b) { switch (b) { case sizeof(*a): return 1; } return a->second; }",
+    "a list of its size": "void entry(struct large *a) { char list[sizeof(*a)]; list[a->second] = 1; take(list); }",
+    "a place for its size": (
+        "void entry(struct large *a) { __attribute__((aligned(sizeof(*a) & -sizeof(*a)))) char b; b = a->second; take(&b); }"
+    ),
+    "bits": "int entry(struct large *a) { return a->more; }",
+    "the last": "int entry(struct large *a, int at) { return a->last[at] + a->text[at]; }",
+    "room behind a list": "unsigned long entry(struct large *a) { return __builtin_object_size(a->text, 1) + a->text[0]; }",
+    "all of it": "struct large entry; long other(struct large *a) { return a->second; }",
+}
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """The front, compiled once for these sources."""
+    return compile_front(kept("front"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, program: Path) -> Bench:
+    """A folder with the header, whose store is empty."""
+    made = Bench(tmp_path / "bench", program)
+    made.write(h_h=LARGE)
+    return made
+
+
+@pytest.mark.parametrize(("name", "source"), (RESIZED | SIZED).items(), ids=RESIZED | SIZED)
+def test_a_changed_structure_makes_the_objects_of_a_clean_compile(
+    bench: Bench, name: str, source: str
+) -> None:
+    flags = ("-fno-strict-aliasing", "-w")
+    bench.write(a_c=f'#include "h.h"\n{source}\n')
+    bench.compile("front", *flags)
+    bench.events()
+    for what, (old, new) in CHANGES.items():
+        assert LARGE.count(old) == 1
+        bench.write(h_h=LARGE.replace(old, new))
+        assert bench.code("front", *flags) == bench.code("/usr/bin/gcc", *flags), what
+        if what == next(iter(CHANGES)):
+            assert ("resized" in bench.events()) == (name in RESIZED)
+
+
+def test_two_structures_are_resized_together_and_the_answer_is_there_at_once_from_then_on(
+    bench: Bench,
+) -> None:
+    other = LARGE.replace("large", "other").replace("struct inner { int own; long other_own; };\n", "")
+    both = LARGE + other.replace("extern void take(void *what);\n", "")
+    flag = "-fno-strict-aliasing"
+    bench.write(
+        h_h=both,
+        a_c='#include "h.h"\nlong entry(struct large *a, struct other *b) { return a->second + b->second; }\n',
+    )
+    bench.compile("front", flag)
+    bench.events()
+    bench.write(h_h=both.replace("char text", "long fresh; char text"))
+    assert bench.code("front", flag) == bench.code("/usr/bin/gcc", flag)
+    assert [event for event in bench.events() if event != "layouts"] == ["resized", "checked", "hit"]
+    bench.compile("front", flag)
+    assert bench.events() == ["hit"]
+
+
+def test_a_structure_is_entire_where_pointers_to_different_types_may_not_meet(bench: Bench) -> None:
+    bench.write(a_c='#include "h.h"\nlong entry(struct large *a) { return a->second; }\n')
+    bench.compile("front", "-fstrict-aliasing")
+    bench.events()
+    bench.write(h_h=LARGE.replace("char text", "long fresh; char text"))
+    assert bench.code("front", "-fstrict-aliasing") == bench.code("/usr/bin/gcc", "-fstrict-aliasing")
+    assert "miss" in bench.events()
