@@ -44,6 +44,10 @@ CHANGED = {
     "result": (r"^\treturn ([^;#]+);\n", r"\treturn (\g<1>);\n\tbarrier();\n"),
     "condition": (r"^\tif \(([^;#{}]+)\)\n", r"\tif (!!(\g<1>))\n"),
     "field": (r"^struct \w+ \{\n", r"\g<0>\tunsigned long kp_fN;\n"),
+    "field within": (
+        r"^\t(?:unsigned (?:int|long)|int|u32|u64|struct \w+)[ \t]+\**\w+;\n",
+        r"\g<0>\tunsigned long kp_fN;\n",
+    ),
     "field's type": (r"^\t(?:unsigned int|int|bool|u8|u16|u32)(?=[ \t]+\w+;)", "\tunsigned long"),
     "prototype's type": (r"(?<=\()(?:unsigned int|int|bool)(?= \w+[,)][^{}]*?;\n)", "unsigned long"),
     "constant": (r"^(#[ \t]*define\s+[A-Z]\w*\s+)\d+$", r"\g<1>(N + 1)"),
