@@ -155,7 +155,7 @@ void Compilation::answered(bool alone) {
     store_.count("hit " + key_);
 }
 
-// Without a process: "" when the store answers and nothing is left to check.
+// Without a process, but for layouts that nobody knows: "" when the store answers and nothing is left to check.
 std::string Compilation::find_alone(Entry &entry) {
     std::string why = source_.read_own(), data;
     if (why.empty())

@@ -2,6 +2,7 @@
 #include "reach.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -70,7 +71,7 @@ private:
             if (role_of(token) == Role::Tagged)
                 tag = read_tag(piece, at, plain, seeker);
             else if (at > piece.first && is_member_mark(tokens_[at - 1]))
-                name_member(token.name, seeker);
+                read_member(piece, at, seeker);
             else
                 name_ordinary(token.name, seeker);
             if (copies_[token.name] && at + 1 < piece.end && tokens_[at + 1].is('('))
@@ -80,6 +81,22 @@ private:
         }
         if (!seeker.members.empty())
             seek(std::move(seeker));
+        for (auto &[owner, members] : asked_)
+            seek({std::move(members), {owner}});
+        asked_.clear();
+    }
+
+    // Of NAME->MEMBER, where it is known what NAME points to, no other structure is asked for the member. A wrong guess is for the
+    // compiler to find out.
+    void read_member(const Piece &piece, uint32_t at, Seeker &seeker) {
+        const bool plain = at > piece.first + 1 && tokens_[at - 1].view() == "->" && is_name(tokens_[at - 2]);
+        const auto owners = plain ? sizes_.pointed(at - 2) : std::vector<uint32_t>();
+        if (owners.empty())
+            return name_member(tokens_[at].name, seeker);
+        for (auto &behind : reading_.members[tokens_[at].name])
+            seeker.tags.push_back(behind.tag);
+        for (auto owner : owners)
+            asked_[owner].push_back(tokens_[at].name);
     }
 
     void name_ordinary(uint32_t name, Seeker &seeker) {
@@ -323,6 +340,7 @@ private:
     const int64_t offsetof_;
     Sizes sizes_;
     std::vector<Work> work_;
+    std::map<uint32_t, std::vector<uint32_t>> asked_;  // of the piece at hand: by tag, members that only this structure is asked for
     std::unordered_map<uint32_t, std::vector<Member>> members_;
     std::vector<Seeker> seekers_;
     std::unordered_map<uint32_t, std::vector<uint32_t>> seeking_;   // of a tag, numbers of seekers

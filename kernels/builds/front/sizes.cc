@@ -173,6 +173,13 @@ std::vector<uint32_t> Sizes::leads_to(uint32_t at) const {
     return list;
 }
 
+std::vector<uint32_t> Sizes::pointed(uint32_t at) const {
+    if (at > piece_->first && is_member_mark(tokens_[at - 1]))
+        return leads_to(at);
+    auto local = locals_.find(tokens_[at].name);
+    return local == locals_.end() ? std::vector<uint32_t>() : local->second;
+}
+
 // What names among these tokens lead to, this name does.
 void Sizes::lead(uint32_t name, uint32_t first, uint32_t end) {
     for (uint32_t at = first; at < end; at++)

@@ -23,6 +23,8 @@ public:
     void read(uint32_t at);
     // The piece says that what has this name points to the structure.
     void point(uint32_t name, uint32_t tag) { locals_[name].push_back(tag); }
+    // Tags of what the name here may point to; none where that is not known.
+    std::vector<uint32_t> pointed(uint32_t at) const;
 
 private:
     bool measures(const Token &token) const { return token.kind() == Kind::Word && measures_[token.name]; }
