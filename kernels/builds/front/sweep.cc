@@ -29,7 +29,7 @@ namespace {
 // TICK: file systems stamp by a clock that may lag so far behind (clock_getres(2), CLOCK_REALTIME_COARSE).
 constexpr int64_t SECOND = 1'000'000'000, TICK = SECOND / 50, NONE = -1;
 constexpr size_t MOST_PROCESSES = 64;
-constexpr int LARGEST_SIZE = 1 << 30;
+constexpr int LARGE = 4 << 20, NEVER = 1 << 30;
 
 int64_t nanoseconds(const timespec &time) { return time.tv_sec * SECOND + time.tv_nsec; }
 
@@ -141,9 +141,10 @@ void look_at(const Settings &settings, const Candidate &candidate, Shared &share
 int sweep(const Settings &settings, const Words &arguments) {
     if (arguments.size() != 2 || chdir(arguments[0].c_str()) || setenv("PWD", arguments[0].c_str(), 1))
         return 2;
-    // A file's tokens take many megabytes, and the next file's as many again.
-    mallopt(M_MMAP_THRESHOLD, LARGEST_SIZE);
-    mallopt(M_TRIM_THRESHOLD, LARGEST_SIZE);
+    // A file's tokens take many megabytes. They are given back, for what is kept of headers would lie between them and the next file's;
+    // of the rest the next file takes as much again.
+    mallopt(M_MMAP_THRESHOLD, LARGE);
+    mallopt(M_TRIM_THRESHOLD, NEVER);
     const size_t processes = std::clamp<size_t>(std::strtoul(arguments[1].c_str(), nullptr, 10), 1, MOST_PROCESSES);
     const auto list = candidates(settings.compiler.substr(settings.compiler.rfind('/') + 1));
     void *place = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
