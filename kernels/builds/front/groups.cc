@@ -68,16 +68,22 @@ void Groups::end(Directive what) {
         throw Unfit{"own-directive"};
     if (what == Directive::Endif)
         return close();
+    next_part(what);
+    if (what == Directive::Elif)
+        scanner_.skip_line();
+    skip();
+}
+
+// Begins the part behind #elif or #else.
+Group &Groups::next_part(Directive what) {
     unguard();
     Group &group = file_->groups.back();
     if (group.last)
         throw Unfit{"own-directive"};
     group.last = what == Directive::Else;
-    if (what == Directive::Else)
+    if (group.last)
         scanner_.expect_end();
-    else
-        scanner_.skip_line();
-    skip();
+    return group;
 }
 
 void Groups::close() {
@@ -124,13 +130,7 @@ void Groups::skip() {
 
 // Whether the group behind this #else or #elif is to be read.
 bool Groups::goes_on(Directive what) {
-    unguard();
-    Group &group = file_->groups.back();
-    if (group.last)
-        throw Unfit{"own-directive"};
-    group.last = what == Directive::Else;
-    if (what == Directive::Else)
-        scanner_.expect_end();
+    Group &group = next_part(what);
     if (group.taken)
         return false;
     return group.taken = what == Directive::Else || asks(what);

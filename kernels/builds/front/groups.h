@@ -44,6 +44,7 @@ private:
     bool asks(Directive what);
     void open(Directive what);
     void end(Directive what);
+    Group &next_part(Directive what);
     void close();
     void unguard();
     void skip();
