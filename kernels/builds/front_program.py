@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from kernels.builds import request
@@ -37,11 +39,19 @@ def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=root) as place:
             made = Path(place, "front")
-            sources = [str(path) for path in files if path.suffix == ".cc"]
-            _run("g++", *FLAGS, f"-I{SOURCES}", "-o", str(made), *sources, "-lz")
+            sources = [path for path in files if path.suffix == ".cc"]
+            with ThreadPoolExecutor(os.cpu_count()) as compilers:
+                objects = list(compilers.map(partial(_compile, Path(place)), sources))
+            _run("g++", *FLAGS, "-o", str(made), *objects, "-lz")
             made.chmod(0o755)
             made.rename(kept)
     return kept
+
+
+def _compile(place: Path, source: Path) -> str:
+    made = str(place / f"{source.stem}.o")
+    _run("g++", *FLAGS, f"-I{SOURCES}", "-c", "-o", made, str(source))
+    return made
 
 
 def front_identity(cc: str) -> str:
