@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from lab.errors import one_row
-from lab.experiments.progress import ExperimentProgress, progress
 from lab.models import Build, Case, Experiment, Run, Switch, Variant
 
 
@@ -62,7 +61,6 @@ class ExperimentPage:
     variants: tuple[GridRow, ...]
     builds: tuple[ExperimentBuild, ...]
     runs: tuple[Run, ...]
-    progress: ExperimentProgress
 
 
 def get_experiment(experiment_id: int) -> Experiment:
@@ -90,7 +88,6 @@ def experiment_page(experiment_id: int) -> ExperimentPage:
         variants=_variant_rows(row, cases, builds),
         builds=builds,
         runs=tuple(runs),
-        progress=progress(row.pk),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
+from typing import NamedTuple
 
 from django.utils import timezone
 
@@ -15,7 +16,10 @@ from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 
 # make's own start and the last links make a guess from fewer worthless.
 _LEAST_SHARE, _LEAST_S = 0.05, 5.0
-_OF_RUNS = ("experiment_id", "state", "started_at", "finished_at", "purpose", "block")
+_OF_RUNS = (
+    *("id", "state", "started_at", "finished_at", "purpose", "block", "claimed_by", "lease_until"),
+    *("variant__name", "case__workload"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,29 @@ class Activity:
     since: datetime | None
     percent: int | None = None
     left_s: float | None = None
+
+
+class Boot(NamedTuple):
+    """What progress needs of a boot; a large experiment has a thousand."""
+
+    id: int
+    state: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    purpose: str
+    block: int
+    claimed_by: str
+    lease_until: datetime | None
+    variant: str
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The builds of an experiment, each with the names of its variants in their order, and the boots in theirs."""
+
+    builds: Mapping[Build, Sequence[str]]
+    boots: Sequence[Boot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +121,30 @@ class ExperimentProgress:
 def progress(experiment_id: int) -> ExperimentProgress:
     """Return how far the experiment is. Raises UnknownRow."""
     experiment = one_row(Experiment.objects.filter(pk=experiment_id), f"experiment {experiment_id}")
-    return progress_of([experiment])[experiment_id]
+    return progress_of([experiment], work_of([experiment]))[experiment_id]
 
 
-def progress_of(experiments: Sequence[Experiment]) -> dict[int, ExperimentProgress]:
-    """By number: how far each of some experiments is, in two questions for all."""
-    variants: dict[int, list[Variant]] = defaultdict(list)
-    built = Variant.objects.filter(experiment__in=experiments).exclude(build=None).order_by("position")
-    for variant in built.select_related("build").defer("build__request", "build__problem_detail"):
-        variants[variant.experiment_id].append(variant)
-    runs: dict[int, list[Run]] = defaultdict(list)
-    for run in (
-        Run.objects.filter(experiment__in=experiments)
-        .select_related("variant", "case")
-        .only(*_OF_RUNS, "variant__name", "case__workload")
-    ):
-        runs[run.experiment_id].append(run)
-    return {row.pk: _progress(row, variants[row.pk], runs[row.pk]) for row in experiments}
+def work_of(experiments: Sequence[Experiment]) -> dict[int, Work]:
+    """Return by number the builds and boots of experiments, in two statements for all."""
+    builds: dict[int, dict[Build, list[str]]] = defaultdict(lambda: defaultdict(list))
+    variants = Variant.objects.filter(experiment__in=experiments).exclude(build=None).order_by("position")
+    for variant in variants.select_related("build").defer("build__request", "build__problem_detail"):
+        if variant.build:
+            builds[variant.experiment_id][variant.build].append(variant.name)
+    boots: dict[int, list[Boot]] = defaultdict(list)
+    runs = Run.objects.filter(experiment__in=experiments).values_list("experiment", *_OF_RUNS)
+    for experiment, *boot in runs:
+        boots[experiment].append(Boot(*boot))
+    return {row.pk: Work(builds[row.pk], boots[row.pk]) for row in experiments}
 
 
-def _progress(experiment: Experiment, variants: list[Variant], runs: list[Run]) -> ExperimentProgress:
-    # A build that several variants share is one.
-    named = {variant.build: variant.name for variant in reversed(variants) if variant.build}
-    builds = sorted(named, key=lambda build: build.pk)
+def progress_of(experiments: Sequence[Experiment], work: Mapping[int, Work]) -> dict[int, ExperimentProgress]:
+    """Return by number how far experiments are. work: theirs."""
+    return {row.pk: _progress(row, work[row.pk]) for row in experiments}
+
+
+def _progress(experiment: Experiment, work: Work) -> ExperimentProgress:
+    builds, runs = sorted(work.builds, key=lambda build: build.pk), work.boots
     made = Counter(build.state for build in builds)
     ran = Counter(run.state for run in runs)
     finished = experiment.state not in OPEN_EXPERIMENT
@@ -133,22 +161,22 @@ def _progress(experiment: Experiment, variants: list[Variant], runs: list[Run]) 
         boots_failed=ran[RunState.FAILED],
         boots_cancelled=ran[RunState.CANCELLED],
         boots_total=len(runs),
-        now=_activities(named, runs),
+        now=_activities(work),
         eta_s=None if finished else _eta(builds, runs),
         problem=experiment.problem,
     )
 
 
-def _activities(named: Mapping[Build, str], runs: list[Run]) -> tuple[Activity, ...]:
-    """Return the current activities; named: each build with the first variant that is built by it."""
+def _activities(work: Work) -> tuple[Activity, ...]:
+    """Return the current activities. A build is called by the first of its variants."""
     compiling = [
-        Activity("build", build.pk, name, build.started_at, *build_steps(build))
-        for build, name in sorted(named.items(), key=lambda pair: pair[0].pk)
+        Activity("build", build.pk, names[0], build.started_at, *build_steps(build))
+        for build, names in sorted(work.builds.items(), key=lambda pair: pair[0].pk)
         if build.state == BuildState.BUILDING
     ]
     booting = [
-        Activity("boot", run.pk, f"{run.variant.name}: {run.case.workload}, {_which(run)}", run.started_at)
-        for run in runs
+        Activity("boot", run.id, f"{run.variant}: {run.workload}, {_which(run)}", run.started_at)
+        for run in work.boots
         if run.state == RunState.RUNNING
     ]
     return tuple(compiling + booting)
@@ -173,11 +201,11 @@ def steps_left_s(done: int, expected: int, elapsed_s: float) -> float | None:
     return elapsed_s * max(0, expected - done) / done
 
 
-def _which(run: Run) -> str:
+def _which(run: Boot) -> str:
     return f"boot {run.block + 1}" if run.purpose == "measured" else run.purpose
 
 
-def _eta(builds: list[Build], runs: list[Run]) -> float | None:
+def _eta(builds: Sequence[Build], runs: Sequence[Boot]) -> float | None:
     """Seconds left, from what the same kind of work took here so far, and from the steps of builds under way."""
     under_way = [build_steps(build)[1] for build in builds if build.state == BuildState.BUILDING]
     steps_s = [seconds for seconds in under_way if seconds is not None]
@@ -192,7 +220,7 @@ def _eta(builds: list[Build], runs: list[Run]) -> float | None:
     return left + (open_runs * median(run_s) if open_runs else 0.0)
 
 
-def _durations(rows: Iterable[Build | Run]) -> list[float]:
+def _durations(rows: Iterable[Build | Boot]) -> list[float]:
     """Return the seconds of what is over, in the order of its ends."""
     over = sorted((row.finished_at, row.started_at) for row in rows if row.started_at and row.finished_at)
     return [(finished - started).total_seconds() for finished, started in over]

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from kernels.trees.git import hide_password
 from lab.experiments.measure import MeasureSpec
 from lab.experiments.spec import ExperimentSpec
-from lab.experiments.stored_spec import spec_of, stored_description
+from lab.experiments.stored_spec import stored_description
 from lab.models import Case, Experiment
 
 
@@ -45,12 +45,12 @@ def shown_description(experiment_id: int) -> dict[str, Any]:
     return without_password(stored_description(experiment_id))
 
 
-def whole_description(experiment_id: int) -> dict[str, Any]:
+def whole_description(experiment: Experiment) -> dict[str, Any]:
     """Return every field of the description, defaults included, but no patch's text, which may be long.
 
-    A description that an older lab stored and this one cannot read is returned as it is stored. Raises UnknownRow.
+    A description that an older lab stored and this one cannot read is returned as it is stored.
     """
-    stored = spec_of(experiment_id)
+    stored: dict[str, Any] = experiment.spec
     try:
         whole = ExperimentSpec.model_validate(stored).model_dump(mode="json", exclude={"priority"})
     except ValidationError:

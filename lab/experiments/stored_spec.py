@@ -32,13 +32,7 @@ def stored_spec(experiment: Experiment) -> ExperimentSpec:
 
 def stored_description(experiment_id: int) -> dict[str, Any]:
     """The description of an experiment without what is as it would be anyway. Raises UnknownRow."""
-    return without_defaults(spec_of(experiment_id))
-
-
-def spec_of(experiment_id: int) -> dict[str, Any]:
-    """The description of an experiment as it is stored. Raises UnknownRow."""
-    spec: dict[str, Any] = experiment_row(experiment_id).spec
-    return spec
+    return without_defaults(experiment_row(experiment_id).spec)
 
 
 def description_as_toml(description: Mapping[str, Any]) -> str:

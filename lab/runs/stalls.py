@@ -8,15 +8,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 
 from django.db import connection
 from django.utils import timezone
 
 from lab.errors import one_row
-from lab.experiments.progress import ExperimentProgress, progress_of
+from lab.experiments.progress import ExperimentProgress, Work, progress_of, work_of
 from lab.figures import duration
 from lab.leases.process import is_alive
-from lab.models import Build, Experiment, Run, Worker
+from lab.models import Experiment, Worker
 from lab.models.hardware import GONE_S
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 from lab.runs.claiming import lease_seconds
@@ -75,11 +76,13 @@ def current_progress_of(
 
     Queued work has its place in the queue.
     """
-    progress = progress_of(experiments)
+    work = work_of(experiments)
+    progress = progress_of(experiments, work)
     rows = [row for row in experiments if row.state in OPEN_EXPERIMENT]
     if not rows:
         return progress
-    held, queues, moving = _held(rows), _queues(rows), _moving(rows)
+    held = {row.pk: _held(work[row.pk]) for row in rows}
+    queues = _queues(rows, work)
     workers = _listening(set().union(*queues.values()))
     for row in rows:
         why = way_out = ""
@@ -88,7 +91,7 @@ def current_progress_of(
         else:
             takers = [worker for worker in workers if queues[row.pk] & worker.queues]
             # Workers that say themselves that they take nothing need no patience.
-            if row.pk not in moving or (takers and all(taker.reason for taker in takers)):
+            if not _is_moving(row, work[row.pk]) or (takers and all(taker.reason for taker in takers)):
                 why, way_out = _unusable(row, progress[row.pk]) or _untaken(queues[row.pk], takers, operator)
         if why:
             way_out = way_out.format(id=row.pk)
@@ -99,27 +102,27 @@ def current_progress_of(
     return progress
 
 
-def _held(rows: Sequence[Experiment]) -> Mapping[int, list[_Held]]:
-    """Return what processes have claimed, by experiment; a shared build is held for each that waits for it."""
-    builds = Build.objects.filter(state=BuildState.BUILDING, variants__experiment__in=rows).values_list(
-        "variants__experiment", "variants__name", "claimed_by", "lease_until"
-    )
-    runs = Run.objects.filter(state=RunState.RUNNING, experiment__in=rows).values_list(
-        "experiment", "variant__name", "claimed_by", "lease_until"
-    )
-    held: dict[int, list[_Held]] = defaultdict(list)
-    for verb, claimed in (("building", builds), ("booting", runs)):
-        for experiment, variant, claimed_by, lease_until in claimed:
-            held[experiment].append(_Held(f"{verb} {variant}", claimed_by, lease_until))
-    return held
+def _held(work: Work) -> list[_Held]:
+    """Return what processes have claimed; a shared build is held for each experiment that waits for it."""
+    building = [
+        _Held(f"building {names[0]}", build.claimed_by, build.lease_until)
+        for build, names in work.builds.items()
+        if build.state == BuildState.BUILDING
+    ]
+    booting = [
+        _Held(f"booting {run.variant}", run.claimed_by, run.lease_until)
+        for run in work.boots
+        if run.state == RunState.RUNNING
+    ]
+    return building + booting
 
 
-def _queues(rows: Sequence[Experiment]) -> Mapping[int, set[str]]:
+def _queues(rows: Sequence[Experiment], work: Mapping[int, Work]) -> Mapping[int, set[str]]:
     """Return by experiment the queues that its next piece of work waits in: builds first, else its target's."""
-    queues: dict[int, set[str]] = defaultdict(set)
-    waiting = Build.objects.filter(state=BuildState.QUEUED, variants__experiment__in=rows)
-    for experiment, queue in waiting.values_list("variants__experiment", "queue"):
-        queues[experiment].add(queue)
+    queues = {
+        row.pk: {build.queue for build in work[row.pk].builds if build.state == BuildState.QUEUED}
+        for row in rows
+    }
     of_group: dict[str, set[str]] = defaultdict(set)
     groups = {row.group for row in rows if row.group and not queues[row.pk]}
     for group, name in usable_targets().filter(group__in=groups).values_list("group", "name"):
@@ -170,13 +173,11 @@ def _untaken(queues: set[str], takers: Sequence[_Listener], operator: bool) -> t
     return f"{_PAUSED}.", _ASK
 
 
-def _moving(rows: Sequence[Experiment]) -> set[int]:
-    """Return the experiments that began or finished something lately: their next piece may be about to be taken."""
+def _is_moving(row: Experiment, work: Work) -> bool:
+    """Return whether something began or finished lately: the next piece may be about to be taken."""
     since = timezone.now() - timedelta(seconds=PATIENCE_LEASES * lease_seconds())
-    builds = Build.objects.filter(variants__experiment__in=rows, finished_at__gt=since)
-    runs = Run.objects.filter(experiment__in=rows, finished_at__gt=since)
-    return {
-        *(row.pk for row in rows if row.created_at > since),
-        *builds.values_list("variants__experiment", flat=True),
-        *runs.values_list("experiment", flat=True),
-    }
+    ends = chain(
+        (build.finished_at for build in work.builds),
+        (run.finished_at for run in work.boots),
+    )
+    return row.created_at > since or any(end and end > since for end in ends)

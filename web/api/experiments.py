@@ -30,7 +30,7 @@ from lab.experiments.progress import Activity, ExperimentProgress, QueuePlace
 from lab.experiments.shown_description import shown_description, whole_description
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
 from lab.models.states import OPEN_EXPERIMENT, Role
-from lab.runs.stalls import current_progress
+from lab.runs.stalls import current_progress_of
 from lab.statistics.verdict_words import VERDICTS
 from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
 from web.api.auth import scopes_of
@@ -245,12 +245,13 @@ class Experiments(Submission):
         row["switches"] = read_rows(Switch.objects.filter(experiment=row["id"]), SwitchShape)
         row["cases"] = read_rows(Case.objects.filter(experiment=row["id"]), CaseShape)
         row["parts"] = read_rows(Variant.objects.filter(experiment=row["id"]), VariantBrief)
-        progress = current_progress(row["id"])
+        experiment = get_experiment(row["id"])
+        progress = current_progress_of([experiment])[experiment.pk]
         row["progress"] = {**asdict(progress), "percent": progress.percent}
         for name in ("experiment_id", "name", "state", "problem"):
             del row["progress"][name]
-        row["conclusion"] = finite(conclusion_data(get_experiment(row["id"])))
-        row["description"] = finite(whole_description(row["id"]))
+        row["conclusion"] = finite(conclusion_data(experiment))
+        row["description"] = finite(whole_description(experiment))
         return row
 
     @extend_schema(request=None, responses=ExperimentDetail)

@@ -12,6 +12,7 @@ from lab.comparisons.conclusion.collect import conclusion_data
 from lab.experiments.list_page import filter_choices, list_page
 from lab.experiments.page import ExperimentBuild, ExperimentPage, experiment_page
 from lab.experiments.priority import priorities_for, priority_name
+from lab.models.states import OPEN_EXPERIMENT
 from lab.notes.pages import notes_on
 from lab.people.permissions import may, may_change
 from lab.runs.pages import build_page, files_removed_at, run_page
@@ -130,7 +131,7 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
 
 def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:
     """Return the priorities that its reader may set; none for a finished experiment."""
-    if page.progress.finished:
+    if page.row.state not in OPEN_EXPERIMENT:
         return ()
     choices, now = priorities_for(request.user), priority_name(page.row.priority)
     return choices if now in choices else (*choices, now)

@@ -6,7 +6,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from statistics import median
+from typing import NamedTuple
 
 from lab.comparisons.conclusion.conclude import as_data
 from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact, Together
@@ -20,6 +22,21 @@ from lab.statistics.verdict import FALSE_DISCOVERIES
 from lab.statistics.verdict_words import kind_of
 
 _OF_CPUS = re.compile(r"(.+)_(\d{1,2})")
+_OF_BOOTS = ("variant__name", *["case", "block", "state", "outcome", "blame", "invalid", "started_at", "finished_at"])
+
+
+class _Boot(NamedTuple):
+    """What a conclusion needs of a boot."""
+
+    variant: str
+    case: int
+    block: int
+    state: str
+    outcome: str
+    blame: str
+    invalid: str
+    started_at: datetime | None
+    finished_at: datetime | None
 
 
 def conclusion_data(row: Experiment) -> ConclusionData:
@@ -28,24 +45,11 @@ def conclusion_data(row: Experiment) -> ConclusionData:
 
 
 def experiment_facts(row: Experiment) -> Facts:
-    """Return the facts of an experiment. The share of locks is read from profiles only where it can matter."""
+    """Return the facts of an experiment. Patches and profiles are read only where they can matter."""
     variants = list(row.variants.select_related("build").defer("build__request", "build__problem_detail"))
     base = next((variant for variant in variants if variant.role == Role.BASE), None)
-    runs = list(
-        Run.objects.filter(experiment=row, purpose=Purpose.MEASURED)
-        .select_related("variant")
-        .only(
-            "variant__name",
-            "case",
-            "block",
-            "state",
-            "outcome",
-            "blame",
-            "invalid",
-            "started_at",
-            "finished_at",
-        )
-    )
+    measured = Run.objects.filter(experiment=row, purpose=Purpose.MEASURED)
+    runs = [_Boot(*boot) for boot in measured.values_list(*_OF_BOOTS)]
     comparisons = list(row.comparisons.filter(primary=True).select_related("variant").order_by("pk"))
     facts = Facts(
         state=row.state,
@@ -58,11 +62,11 @@ def experiment_facts(row: Experiment) -> Facts:
         else row.boots,
         boots_open=sum(run.state in (RunState.QUEUED, RunState.RUNNING) for run in runs),
         boots_lost=_lost(runs),
-        arms=len({(run.variant_id, run.case_id) for run in runs}),
+        arms=len({(run.variant, run.case) for run in runs}),
         boot_seconds=_boot_seconds(runs),
     )
     undecided = any(kind_of(comparison.verdict) == "inconclusive" for comparison in comparisons)
-    if row.clock == "contention" or not changes_locks(row):
+    if not comparisons or row.clock == "contention" or not changes_locks(row):
         return facts
     return replace(facts, locks=lock_facts(row, sampled=undecided and row.clock == "wall"))
 
@@ -80,12 +84,12 @@ def _kernel(variant: Variant, base: Variant | None) -> Kernel:
 
 
 def _cases(
-    row: Experiment, comparisons: Sequence[Comparison], runs: Sequence[Run], base: str
+    row: Experiment, comparisons: Sequence[Comparison], runs: Sequence[_Boot], base: str
 ) -> Iterator[CaseFacts]:
     """Yield the cases; a workload that occurs once is named without its preset. base: the name of its kernel."""
     cases = list(row.cases.all())
     times = Counter(case.workload for case in cases)
-    together = _together(row, cases)
+    together = _together(row, cases) if comparisons else {}
     for case in cases:
         points: dict[str, list[MetricFact]] = defaultdict(list)
         control: list[MetricFact] = []
@@ -119,20 +123,20 @@ def _metric(row: Comparison, clock: str) -> MetricFact:
     )
 
 
-def _failed(runs: Sequence[Run], case: int) -> Iterator[FailedBoots]:
+def _failed(runs: Sequence[_Boot], case: int) -> Iterator[FailedBoots]:
     """Yield the commonest way in which boots of each kernel failed."""
     ends: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     for run in runs:
-        if run.case_id == case and run.state == RunState.FAILED:
-            ends[run.variant.name][run.outcome, run.blame] += 1
+        if run.case == case and run.state == RunState.FAILED:
+            ends[run.variant][run.outcome, run.blame] += 1
     for kernel, counts in ends.items():
         ((outcome, blame), boots) = counts.most_common(1)[0]
         yield FailedBoots(kernel, boots, outcome, blame == "lab")
 
 
-def _finished(runs: Sequence[Run], case: int) -> set[str]:
+def _finished(runs: Sequence[_Boot], case: int) -> set[str]:
     """Return the kernels of which a boot finished, whether it counts or not."""
-    return {run.variant.name for run in runs if run.case_id == case and run.state == RunState.DONE}
+    return {run.variant for run in runs if run.case == case and run.state == RunState.DONE}
 
 
 def _together(row: Experiment, cases: Sequence[Case]) -> dict[int, list[Together]]:
@@ -147,18 +151,16 @@ def _together(row: Experiment, cases: Sequence[Case]) -> dict[int, list[Together
     return pairs
 
 
-def _lost(runs: Sequence[Run]) -> int:
+def _lost(runs: Sequence[_Boot]) -> int:
     """Return the number of boots that were asked for and did not count, taken again or not."""
-    asked = {(run.variant_id, run.case_id, run.block) for run in runs}
+    asked = {(run.variant, run.case, run.block) for run in runs}
     counted = {
-        (run.variant_id, run.case_id, run.block)
-        for run in runs
-        if run.state == RunState.DONE and not run.invalid
+        (run.variant, run.case, run.block) for run in runs if run.state == RunState.DONE and not run.invalid
     }
     return len(asked - counted)
 
 
-def _boot_seconds(runs: Sequence[Run]) -> float | None:
+def _boot_seconds(runs: Sequence[_Boot]) -> float | None:
     times = [
         (run.finished_at - run.started_at).total_seconds()
         for run in runs

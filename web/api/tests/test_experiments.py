@@ -10,8 +10,15 @@ from django.db import connection
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from lab.errors import LabUnable
-from lab.models import Comparison, Experiment, IdempotencyKey, Target, User
-from lab.tests.factories import make_case, make_experiment, make_grid, make_patch_switch, make_variant
+from lab.models import Comparison, Experiment, IdempotencyKey, Run, Target, User
+from lab.tests.factories import (
+    finish_builds,
+    make_case,
+    make_experiment,
+    make_grid,
+    make_patch_switch,
+    make_variant,
+)
 from lab.tests.tiny_tree import diff, make_tiny_tree
 from web.api.tests.conftest import As, Asking
 
@@ -294,6 +301,21 @@ def test_a_list_asks_as_often_for_many_as_for_one(
         assert len(asking.get("experiments/").json()["results"]) == 12
     with django_assert_max_num_queries(20):
         asking.get(f"experiments/{row.pk}/")
+
+
+def test_a_look_at_an_open_experiment_asks_little_for_ci_looks_every_few_seconds(
+    ask: As, db: None, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    row, asking = make_grid(blocks=6), ask()
+    with django_assert_max_num_queries(20):
+        assert (
+            asking.get(f"experiments/{row.pk}/").json()["progress"]["queue"]["text"] == "1st of 1 for a build"
+        )
+    finish_builds(row)
+    Run.objects.filter(pk=row.runs.all()[0].pk).update(state="running", claimed_by="elsewhere:1:1", token="t")
+    with django_assert_max_num_queries(16):
+        (now,) = asking.get(f"experiments/{row.pk}/").json()["progress"]["now"]
+    assert now["label"] == "base: showgids, boot 1"
 
 
 def test_a_number_that_is_none_is_null(ask: As, db: None) -> None:
