@@ -145,6 +145,10 @@ void Declarations::mark_these(const std::vector<uint32_t> &numbers, std::vector<
 
 void Declarations::mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
     mark_these(numbers, marked);
+    for (size_t number = 0; number < marked.size(); number++) {
+        const Piece &piece = pieces.all[number];
+        marked[number] = marked[number] || (piece.always && piece.header && piece.body == piece.end);
+    }
     reach(unit, pieces, marked);
 }
 

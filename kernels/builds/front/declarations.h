@@ -56,7 +56,7 @@ public:
     std::vector<bool> to_compile(const std::vector<uint32_t> &numbers, Hollows &hollow_there) const;
     // These structures with all that their layouts come from, as a preprocessed file.
     std::string structures(const std::vector<uint32_t> &numbers) const;
-    // Marks these pieces and the pragmas, and what they and the marked reach.
+    // Marks these pieces, and of headers the pragmas and what may have names that the splitter does not see; and what all these reach.
     void mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
     // The marked pieces as a preprocessed file, with the tags of hollow ones.
     std::string text(const std::vector<bool> &marked, const Hollows &hollow_there = {}) const;

@@ -206,6 +206,16 @@ def test_a_warning_that_macros_are_spared_is_said_where_no_macro_is(bench: Bench
     _same_words(bench, "a.c", complains=True)
 
 
+def test_what_nobody_uses_is_checked_with_the_registers_that_have_names(bench: Bench) -> None:
+    register = HEADER + 'register unsigned long stack_pointer asm("rsp");\n'
+    unused = "static inline unsigned long depth(void)\n{\n\treturn stack_pointer - NUMBER;\n}\n"
+    bench.write(h_h=register + unused.replace("NUMBER", "1"))
+    bench.compile()
+    bench.write(h_h=register + unused.replace("NUMBER", "2"))
+    bench.compile()
+    assert bench.events()[-2:] == ["checked", "hit"]
+
+
 def test_a_changed_header_is_checked_once_for_all_that_include_it(bench: Bench) -> None:
     bench.write(b_c=MAIN.replace("entry", "another"))
     bench.compile(source="b.c")
