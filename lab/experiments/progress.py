@@ -38,7 +38,7 @@ class Activity:
 
 
 class Boot(NamedTuple):
-    """What progress needs of a boot; a large experiment has a thousand."""
+    """A boot as far as progress needs it; a large experiment has a thousand."""
 
     id: int
     state: str

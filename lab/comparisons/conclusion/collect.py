@@ -22,11 +22,14 @@ from lab.statistics.verdict import FALSE_DISCOVERIES
 from lab.statistics.verdict_words import kind_of
 
 _OF_CPUS = re.compile(r"(.+)_(\d{1,2})")
-_OF_BOOTS = ("variant__name", *["case", "block", "state", "outcome", "blame", "invalid", "started_at", "finished_at"])
+_OF_BOOTS = (
+    *("variant__name", "case", "block", "state", "outcome"),
+    *("blame", "invalid", "started_at", "finished_at"),
+)
 
 
 class _Boot(NamedTuple):
-    """What a conclusion needs of a boot."""
+    """A boot as far as a conclusion needs it."""
 
     variant: str
     case: int
