@@ -204,26 +204,29 @@ std::string Compilation::find_read(Entry &entry) {
 }
 
 // Looks for what was compiled when structures of which the file needs a part had other sizes. It is the answer if the compiler reads
-// the same with either, for it makes its code of that.
+// the same with either, for it makes its code of that. The sizes are a hint: the key that they lead to is this file's with them.
 bool Compilation::find_resized(std::string &data) {
     std::string known;
     if (file_.hollow.parts.empty() || !store_.get(source_.resized_name(), known))
         return false;
     std::istringstream words(known);
-    std::string key;
     std::vector<uint64_t> before;
-    words >> key;
     for (uint64_t size; words >> size;)
         before.push_back(size);
     const auto today = file_.sizes();
-    if (before.size() != today.size() || key.find('/') != key.npos || !store_.get(key, data))
+    if (before.size() != today.size())
         return false;
     Hollows hollow;
     const std::vector<bool> marked = file_.to_compile({}, hollow);
-    const std::string tree = compiler_.tree(file_.text(marked, hollow));
+    const std::string text = file_.text(marked, hollow);
     file_.set_sizes(before);
-    const bool same = !tree.empty() && compiler_.tree(file_.text(marked, hollow)) == tree;
+    const std::string other = file_.text(marked, hollow);
+    const bool is_known = store_.get(source_.key(), data);
     file_.set_sizes(today);
+    if (!is_known)
+        return false;
+    const std::string tree = compiler_.tree(text);
+    const bool same = !tree.empty() && compiler_.tree(other) == tree;
     store_.count(same ? "resized" : "size");
     if (!same)
         return false;
@@ -233,13 +236,13 @@ bool Compilation::find_resized(std::string &data) {
     return true;
 }
 
-// Keeps the key of what find_resized() may look for.
+// Keeps the sizes with which find_resized() may look for this.
 void Compilation::keep_resized() {
     if (file_.hollow.parts.empty())
         return;
-    std::string known = key_;
+    std::string known;
     for (auto size : file_.sizes())
-        known += " " + std::to_string(size);
+        known += std::to_string(size) + " ";
     store_.put(source_.resized_name(), known);
 }
 

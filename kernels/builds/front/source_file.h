@@ -45,7 +45,7 @@ public:
 
     // The name in the store of what the kept declarations compile to.
     std::string key() const;
-    // The name of a key that may be answered for this one, whatever size the structures have of which the file needs a part.
+    // The name of the sizes with which it was compiled last, of the structures of which the file needs a part: the same for all sizes.
     std::string resized_name() const;
     // The same of what gcc is silent about only where macros brought these tokens and no others.
     std::string expansions_key(const std::string &key) const;

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -149,6 +152,33 @@ def test_two_structures_are_resized_together_and_the_answer_is_there_at_once_fro
     assert [event for event in bench.events() if event != "layouts"] == ["resized", "checked", "hit"]
     bench.compile("front", flag)
     assert bench.events() == ["hit"]
+
+
+def kept_sizes(bench: Bench) -> Path:
+    """Return the file of the store that has nothing but sizes."""
+    found = [
+        path
+        for path in bench.store.glob("??/*.k")
+        if zlib.decompress(path.read_bytes()[40:]).replace(b" ", b"").isdigit()
+    ]
+    (only,) = found
+    return only
+
+
+@pytest.mark.parametrize(
+    "said", [b"8 ", b"1 2 3 ", b"", b"-1 ", b"99999999999999999999999 ", b"../../x.o 8 "]
+)
+def test_sizes_in_the_store_that_are_not_those_of_then_lead_to_no_object(bench: Bench, said: bytes) -> None:
+    flag = "-fno-strict-aliasing"
+    bench.write(a_c='#include "h.h"\nlong entry(struct large *a) { return a->second; }\n')
+    bench.compile("front", flag)
+    bench.events()
+    rest = struct.pack("<Q", len(said)) + zlib.compress(said)
+    kept_sizes(bench).write_bytes(hashlib.blake2b(rest, digest_size=32).digest() + rest)
+    old, new = next(iter(CHANGES.values()))
+    bench.write(h_h=LARGE.replace(old, new))
+    assert bench.code("front", flag) == bench.code("/usr/bin/gcc", flag)
+    assert {"miss", "resized"} & {*bench.events()} == {"miss"}
 
 
 def test_a_structure_is_entire_where_pointers_to_different_types_may_not_meet(bench: Bench) -> None:
