@@ -184,7 +184,8 @@ def _activities(work: Work) -> tuple[Activity, ...]:
 
 def build_steps(build: Build) -> tuple[int | None, float | None]:
     """Return how much of a build under way is done in percent, and the seconds it still takes."""
-    elapsed = (timezone.now() - build.started_at).total_seconds() if build.started_at else 0.0
+    begun = build.steps_since or build.started_at
+    elapsed = (timezone.now() - begun).total_seconds() if begun else 0.0
     done, expected = build.steps_done, build.steps_expected
     return steps_percent(done, expected), steps_left_s(done, expected, elapsed)
 

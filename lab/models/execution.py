@@ -48,6 +48,8 @@ class Build(Claimed):
     # Objects made so far by the build under way, and how many it is expected to make; 0 while nothing is known.
     steps_done = models.PositiveIntegerField(default=0, db_default=0)
     steps_expected = models.PositiveIntegerField(default=0, db_default=0)
+    # When it began to make them: the sources, the config and a first build's compiler front come before.
+    steps_since = models.DateTimeField(null=True, blank=True)
     # Below the state root, and in the store where there is one; so are console and directory of a run.
     log = models.CharField(max_length=1000, blank=True, default="")
     # How often its artifact was found to be other than what was built, and when the retention policy removed it.

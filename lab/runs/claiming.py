@@ -48,6 +48,7 @@ _BUILDS = {
     "state": "'building'",
     "steps_done": "0",
     "steps_expected": "0",
+    "steps_since": "NULL",
     "charged_to": "f.who",
     **_TAKEN,
 }
@@ -169,6 +170,7 @@ def claim_build(build_id: int, *, by: str, lease_s: float | None = None, charged
         taken = _taken(claim, by, lease_s) | {
             "steps_done": 0,
             "steps_expected": 0,
+            "steps_since": None,
             "charged_to": charged_to,
         }
         if not move(Build, build_id, BuildState.QUEUED, BuildState.BUILDING, **taken):

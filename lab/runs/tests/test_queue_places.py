@@ -234,14 +234,20 @@ def test_the_steps_of_a_build_are_its_holders_to_write_and_begin_anew_with_each_
     assert not record_build_steps(Claim("build", claim.id, "stale"), 1, 2)
     moment = timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: moment)
-    Build.objects.filter(pk=claim.id).update(started_at=moment - timedelta(seconds=100))
+    build = Build.objects.filter(pk=claim.id)
+    build.update(started_at=moment - timedelta(seconds=400), steps_since=moment - timedelta(seconds=100))
+    assert record_build_steps(claim, 500, 2000)
     now = progress(row.pk)
-    assert (now.now[0].percent, round(now.now[0].left_s or 0)) == (25, 300)
+    assert (now.now[0].percent, round(now.now[0].left_s or 0)) == (25, 300), "from its first object on"
+    build.update(steps_since=None)
+    assert round(progress(row.pk).now[0].left_s or 0) == 1200, "an older worker does not tell when it began"
     assert now.percent > progress_without_steps(row, claim)
     Build.objects.filter(pk=claim.id).update(state=BuildState.QUEUED, token="")
+    assert record_build_steps(claim, 500, 2000) is False
     again = claim_next_build(by="box:1:1")
     assert again is not None
     assert progress(row.pk).now[0].percent is None
+    assert Build.objects.get(pk=again.id).steps_since is None
 
 
 def progress_without_steps(row: Experiment, claim: Claim) -> int:
