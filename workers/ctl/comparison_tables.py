@@ -41,7 +41,7 @@ def show_comparison(console: Console, data: ComparisonData) -> None:
     for case in data["cases"]:
         if case["metrics"]:
             console.print(case_table(data, case))
-            if any(metric["effects"] for metric in case["metrics"]):
+            if _has_interaction(case):
                 console.print(effects_table(data, case))
         else:
             console.print(Text(f"{plain(case['title'])}: no boot to compare", style="bold yellow"))
@@ -89,12 +89,22 @@ def _show_remarks(console: Console, case: CaseData) -> None:
 
 def _alarms(case: CaseData) -> str:
     """The A/A record of the primary metrics."""
+    names: dict[str, list[str]] = {}
+    for metric in case["metrics"]:
+        if metric["primary"]:
+            flagged = f"{metric['alarms']['called']} of {metric['alarms']['compared']}"
+            names.setdefault(flagged, []).append(metric["name"])
     alarms = [
-        f"{metric['name']} {metric['alarms']['called']} of {metric['alarms']['compared']}"
-        for metric in case["metrics"]
-        if metric["primary"]
+        f"{len(alike)} metrics {flagged} each" if len(alike) > 1 else f"{alike[0]} {flagged}"
+        for flagged, alike in names.items()
     ]
     return f"control: wrongly flagged on this target so far: {', '.join(alarms)}"
+
+
+def _has_interaction(case: CaseData) -> bool:
+    """Return whether switches were on together: else a switch does what its variant's row says."""
+    effects = (effect for metric in case["metrics"] for effect in metric["effects"])
+    return any(len(effect["switches"]) > 1 and effect["ratio"] is not None for effect in effects)
 
 
 def case_table(data: ComparisonData, case: CaseData) -> Table:

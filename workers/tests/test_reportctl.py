@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lab.comparisons.shape import EffectData
 from lab.models import Experiment
 from lab.tests.comparisons import HOSTILE, hostile, two_patches
 from workers import labctl
@@ -85,6 +86,36 @@ def test_the_table_fits_80_columns_and_says_false_alarm_of_a_control() -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "inconclusive (26)" in text
     assert "control: wrongly flagged on this target so far: ns_per_open 1 of 40" in text
+
+
+def shown_with_effects(*effects: EffectData) -> str:
+    data, text = two_patches(), io.StringIO()
+    data["cases"][0]["metrics"][0]["effects"] = [*effects]
+    show_comparison(Console(file=text, width=80, highlight=False), data)
+    return " ".join(text.getvalue().split())
+
+
+def test_effects_are_a_table_of_their_own_only_where_two_switches_were_on_together() -> None:
+    one = EffectData(switches=["p"], ratio=0.6, low=0.58, high=0.62, q=0.0, reason="")
+    never = "p and q were never on together"
+    apart = EffectData(switches=["p", "q"], ratio=None, low=None, high=None, q=None, reason=never)
+    assert "effects" not in shown_with_effects(one, apart)
+    together = shown_with_effects(one, {**one, "switches": ["p", "q"]})
+    assert "main effects and interactions" in together
+    assert "p × q" in together
+
+
+def test_metrics_with_the_same_record_of_false_alarms_are_counted_together() -> None:
+    data, text = two_patches(), io.StringIO()
+    primary = data["cases"][0]["metrics"][0]
+    data["cases"][0]["metrics"] = [
+        primary,
+        {**primary, "name": "ns_per_stat"},
+        {**primary, "name": "cycles", "alarms": {"called": 0, "compared": 40}},
+    ]
+    show_comparison(Console(file=text, width=80, highlight=False), data)
+    said = " ".join(text.getvalue().split())
+    assert "wrongly flagged on this target so far: 2 metrics 1 of 40 each, cycles 0 of 40" in said
 
 
 def test_names_of_strangers_cannot_command_the_terminal() -> None:
