@@ -17,6 +17,7 @@ register = template.Library()
 register.filter("change", words.change)
 register.filter("duration", words.duration)
 register.filter("number", words.number)
+register.filter("prose", words.prose)
 register.filter("quantity", words.quantity)
 register.filter("settings", words.settings)
 

@@ -53,9 +53,9 @@ def test_the_first_page_shows_what_runs_what_is_slower_and_what_is_new(page: Pag
 @pytest.mark.parametrize("address", ["/", "/experiments/"])
 def test_lists_show_the_answer_of_what_has_ended(page: Page, address: str) -> None:
     experiment = make_grid()
-    Experiment.objects.update(state="done", headline=f"Regression: {SCRIPT} makes showgids worse.")
+    Experiment.objects.update(state="done", headline=f"Regression: {SCRIPT} makes showgids worse, -3.1%.")
     text = page(address)
-    assert "makes showgids worse." in text
+    assert "makes showgids worse, −3.1\N{NO-BREAK SPACE}%." in text, "with the signs that its own page has"
     assert SCRIPT not in text
     assert experiment.name in text
 

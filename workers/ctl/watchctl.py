@@ -26,7 +26,7 @@ from workers.ctl.options import (
     through_client,
 )
 from workers.ctl.plaintext import plain_line, plain_text
-from workers.ctl.table_style import plain_rows
+from workers.ctl.table_style import plain_rows, prose
 
 STATES = ("queued", "running", "done", "failed", "cancelled")
 FOLLOW_S = 1.0
@@ -161,7 +161,7 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
 def _cells(line: Json) -> tuple[str, str, str, str, str]:
     # A server of before has no headline, and neither has what ended there.
     counted = ", ".join(count for _, count in counted_verdicts(line["verdicts"]))
-    answer = line.get("headline") or counted
+    answer = prose(line.get("headline") or counted)
     boots = f"{line['boots_over']}/{line['boots_total']}"
     return str(line["id"]), str(line["state"]), boots, plain_line(line["name"]), plain_line(answer)
 
