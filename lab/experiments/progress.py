@@ -16,10 +16,6 @@ from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 
 # make's own start and the last links make a guess from fewer worthless.
 _LEAST_SHARE, _LEAST_S = 0.05, 5.0
-_OF_RUNS = (
-    *("id", "state", "started_at", "finished_at", "purpose", "block", "claimed_by", "lease_until"),
-    *("variant__name", "case__workload"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +128,8 @@ def work_of(experiments: Sequence[Experiment]) -> dict[int, Work]:
         if variant.build:
             builds[variant.experiment_id][variant.build].append(variant.name)
     boots: dict[int, list[Boot]] = defaultdict(list)
-    runs = Run.objects.filter(experiment__in=experiments).values_list("experiment", *_OF_RUNS)
+    columns = ("experiment", *Boot._fields[:-2], "variant__name", "case__workload")
+    runs = Run.objects.filter(experiment__in=experiments).values_list(*columns)
     for experiment, *boot in runs:
         boots[experiment].append(Boot(*boot))
     return {row.pk: Work(builds[row.pk], boots[row.pk]) for row in experiments}

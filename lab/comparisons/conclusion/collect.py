@@ -22,10 +22,6 @@ from lab.statistics.verdict import FALSE_DISCOVERIES
 from lab.statistics.verdict_words import kind_of
 
 _OF_CPUS = re.compile(r"(.+)_(\d{1,2})")
-_OF_BOOTS = (
-    *("variant__name", "case", "block", "state", "outcome"),
-    *("blame", "invalid", "started_at", "finished_at"),
-)
 
 
 class _Boot(NamedTuple):
@@ -52,7 +48,7 @@ def experiment_facts(row: Experiment) -> Facts:
     variants = list(row.variants.select_related("build").defer("build__request", "build__problem_detail"))
     base = next((variant for variant in variants if variant.role == Role.BASE), None)
     measured = Run.objects.filter(experiment=row, purpose=Purpose.MEASURED)
-    runs = [_Boot(*boot) for boot in measured.values_list(*_OF_BOOTS)]
+    runs = [_Boot(*boot) for boot in measured.values_list("variant__name", *_Boot._fields[1:])]
     comparisons = list(row.comparisons.filter(primary=True).select_related("variant").order_by("pk"))
     facts = Facts(
         state=row.state,
