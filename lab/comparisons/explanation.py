@@ -131,7 +131,8 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
     ).select_related("variant")
 
     def moved(kind: str) -> MovedSymbols:
-        return _symbols(profile_page(experiment_id, row.case_id, rows=400, kind=kind), base, row.variant)
+        page = profile_page(experiment_id, row.case_id, rows=400, kind=kind, split=False)
+        return _symbols(page, base, row.variant)
 
     return Explanation(
         row=row,

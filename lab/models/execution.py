@@ -155,8 +155,9 @@ class Run(Claimed):
             ),
             # For claims: their cost must not grow with the number of queued or finished rows.
             # Not of those that run: a claim would write to the page it reads, whose dead entries then stay.
+            # What pages count of waiting boots is in it, so that no boot is read for that.
             models.Index(
-                fields=["experiment", "position"],
+                fields=["experiment", "position", "variant", "target", "created_at"],
                 condition=models.Q(state=RunState.QUEUED),
                 name="waiting_run_in_order",
             ),

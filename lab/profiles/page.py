@@ -5,7 +5,8 @@ Every share is of the samples of busy CPUs, over all counted boots of a variant.
 that are compared; their share of all waiting is shown beside them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from lab.models import Variant
 from lab.models.states import Role
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree
 from lab.profiles.analysis.frame_shifts import doubt
+from lab.profiles.analysis.share_shifts import Floats
 from lab.profiles.analysis.share_table import VariantShares, share_table
 from lab.profiles.analysis.symbol_counts import Counts, callee_counts, caller_counts, symbol_counts
 from lab.profiles.analysis.weight_unit import Unit
@@ -38,11 +40,17 @@ from lab.profiles.shape import (
 
 
 def profile_page(
-    experiment_id: int, case_id: int, *, asked: tuple[str, ...] = (), rows: int = 60, kind: str = ""
+    experiment_id: int,
+    case_id: int,
+    *,
+    asked: tuple[str, ...] = (),
+    rows: int = 60,
+    kind: str = "",
+    split: bool = True,
 ) -> ProfilePage:
     """Return one kind of profiles of one case, at most `rows` symbols of them. Raises UnknownRow.
 
-    asked: symbols whose share is split by caller; those the workload says to watch if none. kind: cpu if empty.
+    asked: symbols whose share is split by caller, unless split is False; those the workload says to watch if none. kind: cpu if empty.
     """
     profiles = case_profiles(experiment_id, case_id, kind=kind)
     asked = asked or watched(profiles)
@@ -61,7 +69,7 @@ def profile_page(
         asked=asked,
         columns=tuple(_columns(profiles)),
         symbols=symbols[:rows],
-        splits=_splits(profiles, asked),
+        splits=_splits(profiles, asked) if split else (),
         changes=changes,
         claims=claims,
     )
@@ -139,31 +147,31 @@ def _cells(
     family: Sequence[VariantShares], wholes: Sequence[float], unit: Unit
 ) -> list[tuple[ShareCell, ...]]:
     """Cells by row. wholes: what shares are of, by variant, where levels are amounts."""
-    columns = []
+    columns: list[list[ShareCell]] = []
     for place, variant in enumerate(family):
         level, moved = variant.interval.share, variant.shifts
-        nothing = [None] * len(level)
+        nothing: Iterable[None] = repeat(None)
         shares = level if unit == "samples" else level / (wholes[place] or 1.0)
-        parts = (
+        cells = map(
+            ShareCell,
             shares.tolist(),
-            variant.interval.low.tolist(),
-            variant.interval.high.tolist(),
-            moved.log_ratio.tolist() if moved else nothing,
-            moved.q.tolist() if moved else nothing,
-            nothing if unit == "samples" else level.tolist(),
+            _known(variant.interval.low),
+            _known(variant.interval.high),
+            _known(moved.log_ratio) if moved else nothing,
+            _known(moved.q) if moved else nothing,
+            nothing if unit == "samples" else _known(level),
+            repeat(unit),
         )
-        columns.append(
-            [
-                ShareCell(own, _known(low), _known(high), _known(ratio), _known(q), _known(amount), unit)
-                for own, low, high, ratio, q, amount in zip(*parts, strict=True)
-            ]
-        )
+        columns.append(list(cells))
     return list(zip(*columns, strict=True))
 
 
-def _known(value: float | None) -> float | None:
-    """NaN is what an array says for nothing."""
-    return None if value is None or value != value else value
+def _known(values: Floats) -> list[float | None]:
+    """Return values, None for each NaN, which is what an array says for nothing."""
+    known = values.astype(object)
+    known[np.isnan(values)] = None
+    listed: list[float | None] = known.tolist()
+    return listed
 
 
 def _claims(profiles: CaseProfiles, symbols: Sequence[SymbolRow]) -> tuple[VariantClaims, ...]:

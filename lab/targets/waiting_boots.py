@@ -12,24 +12,24 @@ _WORDS = {
 }
 # What depends on a row is a scalar SELECT: no plan may read all variants or builds to join them to some hundreds.
 _WAITING = """
-WITH boots AS (
+WITH asking AS MATERIALIZED (
+  SELECT e.id, e.target_id, e."group", e.builds_left AND (SELECT 1 FROM lab_variant v WHERE v.experiment_id = e.id
+    AND (SELECT b.state IN ('queued', 'building') FROM lab_build b WHERE b.id = v.build_id) LIMIT 1) IS NOT NULL AS building
+  FROM lab_experiment e WHERE e.state IN ('queued', 'running')),
+boots AS (
   SELECT q.experiment_id, q.variant_id, q.target_id, count(*) AS number, min(q.created_at) AS queued_at
-  FROM lab_experiment e JOIN lab_run q ON q.experiment_id = e.id
-  WHERE e.state IN ('queued', 'running') AND q.state = 'queued'
+  FROM asking e JOIN lab_run q ON q.experiment_id = e.id
+  WHERE q.state = 'queued'
   GROUP BY q.experiment_id, q.variant_id, q.target_id),
 kernels AS MATERIALIZED (
-  SELECT w.*, e.target_id AS asked, e."group" AS place_group,
-    e.builds_left AND (SELECT 1 FROM lab_variant v WHERE v.experiment_id = e.id
-      AND (SELECT b.state IN ('queued', 'building') FROM lab_build b WHERE b.id = v.build_id) LIMIT 1) IS NOT NULL AS building,
-    (SELECT v.state = 'ready' FROM lab_variant v WHERE v.id = w.variant_id) AS ready,
-    (SELECT v.build_id FROM lab_variant v WHERE v.id = w.variant_id) AS build
-  FROM boots w JOIN lab_experiment e ON e.id = w.experiment_id),
+  SELECT w.*, (SELECT v.build_id FROM lab_variant v WHERE v.id = w.variant_id AND v.state = 'ready') AS build
+  FROM boots w),
 moments AS MATERIALIZED (
-  SELECT k.*, (SELECT b.state = 'built' FROM lab_build b WHERE b.id = k.build) AS built,
-    {later}(k.queued_at, coalesce((SELECT b.finished_at FROM lab_build b WHERE b.id = k.build), k.queued_at)) AS ready_at
-  FROM kernels k)
+  SELECT k.target_id, e.target_id AS asked, e."group" AS place_group, e.building, k.number, k.queued_at,
+    (SELECT coalesce(b.finished_at, b.created_at) FROM lab_build b WHERE b.id = k.build AND b.state = 'built') AS built_at
+  FROM kernels k JOIN asking e ON e.id = k.experiment_id)
 SELECT m.target_id, m.asked, m.place_group, CAST(sum(m.number) AS integer),
-  CAST(sum(CASE WHEN m.ready AND m.built AND NOT m.building THEN m.number ELSE 0 END) AS integer),
+  CAST(sum(CASE WHEN m.built_at IS NOT NULL AND NOT m.building THEN m.number ELSE 0 END) AS integer),
   {queued}, {ready}
 FROM moments m GROUP BY m.target_id, m.asked, m.place_group"""
 
@@ -54,10 +54,10 @@ class WaitingBoots:
 def waiting_boots() -> tuple[WaitingBoots, ...]:
     """Return all boots that wait, in one statement. A caller that needs several lists of them reads them once and passes them on."""
     words = _WORDS[connection.vendor]
+    ready = f"min(CASE WHEN m.built_at IS NOT NULL THEN {words['later']}(m.queued_at, m.built_at) END)"
     text = _WAITING.format(
-        later=words["later"],
         queued=words["since"].format(at="min(CASE WHEN NOT m.building THEN m.queued_at END)"),
-        ready=words["since"].format(at="min(CASE WHEN m.ready THEN m.ready_at END)"),
+        ready=words["since"].format(at=ready),
     )
     with connection.cursor() as cursor:
         cursor.execute(text)

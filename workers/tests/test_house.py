@@ -90,7 +90,7 @@ ROOMS = {
         *("statistics", "models", "leases", "audit"),
         *("people", "storage", "experiments", "profiles", "trends", "comparisons", "notes", "hooks"),
         *("targets", "runs", "submission", "bisections", "standing", "operations"),
-        *("service_urls", "settings", "apps", "management"),
+        *("service_urls", "settings", "postgres_moments", "apps", "management"),
     ),
     "kernels": (
         *(
