@@ -5,6 +5,7 @@ Each size is measured in a process of its own: rows and pages of 8 KiB that Post
 this process and time by the clock, over Django's client.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -90,6 +91,10 @@ def _measure_here(rounds: int, to: Path, only: str) -> None:
     settings.API_RATES = dict.fromkeys(settings.API_RATES, "1000000/min")
     operator, _ = User.objects.get_or_create(username="operator", role=User.Role.OPERATOR)
     client = signed_in(operator)
+    client.get("/")
+    # As each process of the service does (web/serving.py).
+    gc.collect()
+    gc.freeze()
     rows = [
         asdict(_row(client, name, address, rounds))
         for name, address in read_addresses()
