@@ -31,7 +31,7 @@ class LabConfig(AppConfig):
 def _read_moments(connection: Any, **_about: Any) -> None:
     """Let a connection to PostgreSQL read moments quickly: pages read thousands."""
     if connection.vendor == "postgresql":
-        # A lab of one machine does without psycopg.
+        # What only starts Django on SQLite need not import psycopg.
         from lab.postgres_moments import MomentLoader
 
         connection.connection.adapters.register_loader("timestamptz", MomentLoader)

@@ -155,7 +155,7 @@ class Run(Claimed):
             ),
             # For claims: their cost must not grow with the number of queued or finished rows.
             # Not of those that run: a claim would write to the page it reads, whose dead entries then stay.
-            # What pages count of waiting boots is in it, so that no boot is read for that.
+            # What pages count of waiting boots is in it, so that vacuumed boots need not be read for that.
             models.Index(
                 fields=["experiment", "position", "variant", "target", "created_at"],
                 condition=models.Q(state=RunState.QUEUED),
