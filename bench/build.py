@@ -22,9 +22,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -33,17 +32,14 @@ import typer
 
 from bench.build_edits import SWITCHES, Edit, commit, edits, names, series
 from bench.build_reach import reach
+from bench.built import HOME, Cost, build, build_base, cpu_seconds, say
 from bench.command import run as run_benchmark
-from bench.command import spent
-from kernels.artifacts.elf_sections import NOTE, sections
-from kernels.artifacts.elf_segments import without_build_id
-from kernels.artifacts.store import Artifact, ArtifactStore, sha256_of
+from kernels.artifacts.store import sha256_of
 from kernels.builds import kbuild
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.front_program import compile_front
 from kernels.builds.layers import Layers, over_base, own_directory
 from kernels.builds.request import local_version
-from kernels.builds.structures import FinishedBuild
 from kernels.builds.toolchain import detect_toolchain
 from kernels.configs.request import ConfigRequest, Fragment, load_fragment
 from kernels.errors import CompileFailed
@@ -52,29 +48,10 @@ from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
 from kernels.trees.tree import DEFAULT_ARCHIVES, NamedRevision, import_archive, resolve
 
 WAYS = ("clean", "ccache", "ours", "front")
-HOME = Path(tempfile.gettempdir()) / "kperflab-bench-build"
 CCACHE_SCRIPT = """set -e
 cores=$1; shift
 make -C /build/linux O=/build/obj --no-print-directory -j "$cores" "$@" all
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """CPU seconds of one build, the hash of the vmlinux it made, and that of what boots ("" where a way makes none).
-
-    written, changed: over a layer, the objects that make wrote or that the sweep gave a new time, and those of them that differ
-    in more than line tables.
-    reach: CPU seconds of gcc for the base's objects that changed.
-    """
-
-    cpu: float
-    vmlinux: str
-    boots: str = ""
-    note: str = ""
-    written: int = 0
-    changed: int = 0
-    reach: float = 0.0
 
 
 def main(
@@ -97,7 +74,7 @@ def main(
     # The tree is Debian's own source package: what the base compiles may answer every later build.
     request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
     over = [way for way in chosen if way != "clean"] or chosen
-    layers = {front: _base(home, request, front=front) for front in sorted({w == "front" for w in over})}
+    layers = {front: build_base(home, request, front=front) for front in sorted({w == "front" for w in over})}
     if "front" in chosen:
         # Once a machine, and no part of a build's cost.
         compile_front(Layers(home).objects / "front")
@@ -107,13 +84,15 @@ def main(
     _head(chosen)
     same = True
     for edit in edits(_some_of(names(), wanted), tree, base, next(iter(layers.values())), generator):
-        _say(f"{edit.name}: {', '.join(edit.files)}")
+        say(f"{edit.name}: {', '.join(edit.files)}")
         patched = _patched(request, edit)
         costs = _costs(home, patched, chosen, generator, primed)
         same &= _equal(costs)
-        _row(edit.name, costs, chosen)
+        _row(home, request, edit.name, costs, chosen)
+    if commits:
+        _forget_series(home, layers.values())
     made = series(commits, tree, base, next(iter(layers.values())), generator)
-    same &= _built_in_turn(home, request, made, chosen, clean_every, layers.values())
+    same &= _built_in_turn(home, request, made, chosen, clean_every)
     touched = any(_digest(path) != digest for path, digest in before.items())
     print(
         f"\nThe object directories of the bases are {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
@@ -127,21 +106,17 @@ def _built_in_turn(
     made: Iterable[tuple[Edit, NamedRevision]],
     ways: Sequence[str],
     clean_every: int,
-    bases: Iterable[Path],
 ) -> bool:
     """Build commits one after the other, each a base of its own, and print their rows; return whether the ways agree."""
-    _forget_series(home, bases)
     alone_ways, same = [way for way in ways if way in ("clean", "front")], True
     for number, (edit, revision) in enumerate(made):
-        _say(f"{edit.name}: {', '.join(edit.files)}")
+        say(f"{edit.name}: {', '.join(edit.files)}")
         # By the front over the layer of the revision before.
         alone = replace(request, base=revision, revision=revision)
         ways_now = [way for way in alone_ways if way != "clean" or number % clean_every == 0]
-        costs = {
-            way: _by_builder(home, alone, layered=way == "front", front=way == "front") for way in ways_now
-        }
+        costs = {way: build(home, alone, layered=way == "front", front=way == "front") for way in ways_now}
         same &= _equal(costs)
-        _row(edit.name, costs, alone_ways)
+        _row(home, alone, edit.name, costs, alone_ways)
     return same
 
 
@@ -169,34 +144,17 @@ def _some_of(known: Sequence[str], text: str) -> list[str]:
     return chosen
 
 
-def _base(home: Path, request: BuildRequest, *, front: bool) -> Path:
-    """Build the base where its layer is not there, print what it cost, and return its object directory."""
-    builder = Builder(home, front=front)
-    objects = builder.layer_of(request)
-    _say(f"the base{', by the front with an empty store' if front else ''}")
-    artifact = builder.build(request, on_progress=_follow)
-    if not objects.is_dir():
-        builder.artifacts.remove(artifact.key)
-        artifact = builder.build(request, on_progress=_follow)
-    how = "by the front with an empty store" if front else "by gcc"
-    print(
-        f"The base from nothing {how}: {artifact.metadata.seconds_cpu:.0f} CPU s; what boots is {_boots(artifact)[:12]}.",
-        flush=True,
-    )
-    return objects
-
-
 def _primed(home: Path, request: BuildRequest) -> Path:
     """A ccache that has seen a build of the base and nothing else; made once."""
     key = Builder(home).key(request)
     place = home / f"ccache-{key[:12]}"
     partial_place = place.with_suffix(".partial")
     if not place.is_dir():
-        _say("priming ccache with the base")
+        say("priming ccache with the base")
         if not partial_place.is_dir():  # an interrupted run left what it had compiled: still the base's
             own_directory(partial_place)
         cost = _with_ccache(home, partial_place, request, key)
-        _say(f"    {cost.cpu:.1f} CPU s")
+        say(f"    {cost.cpu:.1f} CPU s")
         partial_place.rename(place)
     return place
 
@@ -210,83 +168,16 @@ def _costs(
             # Its own copy, so that one edit does not warm the cache for the next.
             subprocess.run(["cp", "-a", str(primed), str(cache)], check=True, timeout=600)
         builds: dict[str, Callable[[], Cost]] = {
-            "clean": partial(_by_builder, home, patched, layered=False),
+            "clean": partial(build, home, patched, layered=False),
             "ccache": partial(_with_ccache, home, cache, patched, Builder(home).key(patched)),
-            "ours": partial(_by_builder, home, patched),
-            "front": partial(_by_builder, home, patched, front=True),
+            "ours": partial(build, home, patched),
+            "front": partial(build, home, patched, front=True),
         }
         costs = {}
         for way in generator.sample(ways, len(ways)):
             costs[way] = builds[way]()
-            _say(f"    {way} {costs[way].cpu:.1f} CPU s{costs[way].note}")
+            say(f"    {way} {costs[way].cpu:.1f} CPU s{costs[way].note}")
     return costs
-
-
-def _by_builder(home: Path, request: BuildRequest, *, layered: bool = True, front: bool = False) -> Cost:
-    """Through the builder, into a store that is empty: everything is built."""
-    with tempfile.TemporaryDirectory(dir=home) as folder:
-        store, written = ArtifactStore(Path(folder) / "store"), Written(Path(folder) / "written")
-        with _used() as used:
-            builder = Builder(home, artifacts=store, layered=layered, front=front, on_built=written.keep)
-            artifact = builder.build(request, on_progress=_follow)
-        vmlinux, boots = sha256_of(artifact.vmlinux), _boots(artifact)
-        note = ", ".join(f"{count} {event}" for event, count in sorted(builder.front_events.items()))
-        changed = written.changed()
-        reached = reach(home, request, written.base, changed) if changed else 0.0
-        return Cost(used[0], vmlinux, boots, note and f" ({note})", len(written.pairs), len(changed), reached)
-
-
-class Written:
-    """The objects that a build wrote over its base's layer. They are compared when the build's cost is known."""
-
-    def __init__(self, place: Path) -> None:
-        self._place = place
-        self.base = place
-        self.pairs: list[tuple[Path, Path]] = []
-
-    def keep(self, built: FinishedBuild) -> None:
-        """Link what was written, each beside the base's own object."""
-        if not (upper := built.objects.upper):
-            return
-        self.base = built.objects.lower
-        for path in upper.rglob("*.o"):
-            base = built.objects.lower / path.relative_to(upper)
-            if path.is_file() and base.is_file() and not path.name.startswith((".", "vmlinux")):
-                kept = self._place / path.relative_to(upper)
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.hardlink_to(path)
-                self.pairs.append((kept, base))
-
-    def changed(self) -> list[str]:
-        """Return those that differ from the base's in more than line tables."""
-        return [
-            str(base.relative_to(self.base))
-            for kept, base in self.pairs
-            if _without_lines(kept) != _without_lines(base)
-        ]
-
-
-def _without_lines(path: Path) -> bytes:
-    with tempfile.NamedTemporaryFile() as stripped:
-        subprocess.run(["objcopy", "--strip-debug", str(path), stripped.name], check=True, timeout=60)
-        return Path(stripped.name).read_bytes()
-
-
-def _boots(artifact: Artifact) -> str:
-    """Return a hash of vmlinux.boot, the modules and System.map, the release and the linker's build ids blanked."""
-    digest = hashlib.sha256(artifact.system_map.read_bytes())
-    release = artifact.metadata.release.encode()
-    for path in [artifact.boot_vmlinux, *sorted((artifact.directory / "modules").glob("*"))]:
-        with tempfile.NamedTemporaryFile() as stripped:
-            # A module carries its line tables; vmlinux.boot has none.
-            Path(stripped.name).write_bytes(_without_lines(path))
-            data = bytearray(Path(stripped.name).read_bytes())
-            for section in sections(Path(stripped.name)):
-                if section.kind == NOTE:
-                    end = section.offset + len(section.data)
-                    data[section.offset : end] = without_build_id(bytes(section.data))
-        digest.update(f"{path.name} {len(data)}\n".encode() + data.replace(release, b"-" * len(release)))
-    return digest.hexdigest()
 
 
 def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Cost:
@@ -295,7 +186,7 @@ def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Co
     base_id, tree_id = request.base.tree_id, request.revision.tree_id
     limits = Limits()
     with (
-        _used() as used,
+        cpu_seconds() as used,
         scratch(layers.scratch) as own,
         layers.source(request.tree, base_id, lambda: None) as lower,
     ):
@@ -319,14 +210,6 @@ def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Co
     return Cost(used[0], sha256)
 
 
-@contextmanager
-def _used() -> Iterator[list[float]]:
-    """CPU seconds used meanwhile, by this process and by all that ended: the sandbox and what it started among them."""
-    used = [-spent(own=True)]
-    yield used
-    used[0] += spent(own=True)
-
-
 def _digest(folder: Path) -> str:
     """Names, times and bytes of everything in an object directory."""
     digest = hashlib.sha256()
@@ -342,15 +225,15 @@ def _equal(costs: dict[str, Cost]) -> bool:
     return len(by_gcc) <= 1 and len({cost.boots for cost in costs.values() if cost.boots}) <= 1
 
 
-def _result(costs: dict[str, Cost]) -> str:
-    """Return whether the ways agree, and the objects over the layer of the last of them that has one."""
+def _result(home: Path, request: BuildRequest, costs: dict[str, Cost]) -> str:
+    """Return whether the ways agree, and of the last that has a layer the objects over it, with gcc's time for the changed ones."""
     agree = "not compared" if len(costs) == 1 else "identical" if _equal(costs) else "DIFFERS"
-    over = [
-        f"{cost.written} over the layer, {cost.changed} changed: {cost.reach:.0f} by gcc"
-        for cost in costs.values()
-        if cost.written
-    ]
-    return "; ".join([agree, *over[-1:]])
+    result = agree
+    last = next((cost for cost in reversed(costs.values()) if cost.written), None)
+    if last and last.layer:
+        seconds = reach(home, request, last.layer, last.changed)
+        result += f"; {last.written} over the layer, {len(last.changed)} changed: {seconds:.0f} by gcc"
+    return result
 
 
 def _head(ways: list[str]) -> None:
@@ -358,22 +241,13 @@ def _head(ways: list[str]) -> None:
     print(f"| edit | {' | '.join(ways)} | shares | result |\n|---|{'---|' * len(ways)}---|---|", flush=True)
 
 
-def _row(name: str, costs: dict[str, Cost], ways: list[str]) -> None:
+def _row(home: Path, request: BuildRequest, name: str, costs: dict[str, Cost], ways: list[str]) -> None:
     figures = " | ".join(f"{costs[way].cpu:.1f}" if way in costs else "" for way in ways)
     first = costs.get(ways[0])
     shares = ", ".join(
         f"{way} {costs[way].cpu / first.cpu:.1%}" for way in ways[1:] if first and way in costs
     )
-    print(f"| {name} | {figures} | {shares} | {_result(costs)} |", flush=True)
-
-
-def _say(text: str) -> None:
-    print(f"bench: {text}", file=sys.stderr, flush=True)
-
-
-def _follow(done: int, expected: int) -> None:
-    if sys.stderr.isatty() and expected:
-        print(f"\r    {done} of {expected} ", end="", file=sys.stderr, flush=True)
+    print(f"| {name} | {figures} | {shares} | {_result(home, request, costs)} |", flush=True)
 
 
 if __name__ == "__main__":

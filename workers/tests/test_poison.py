@@ -99,7 +99,7 @@ def honest(build: Build, lab: FakeLab, folder: Path) -> bytes:
     return Builder(folder).build(request).vmlinux.read_bytes()
 
 
-@pytest.mark.parametrize("object_name", ["fs/buffer", "fs/inode"])
+@pytest.mark.parametrize("object_name", ["fs/buffer", pytest.param("fs/inode", marks=pytest.mark.thorough)])
 def test_a_trusted_base_is_never_answered_with_what_a_strangers_base_left(
     fake_lab: FakeLab, mallory: Mallory, tmp_path: Path, object_name: str
 ) -> None:

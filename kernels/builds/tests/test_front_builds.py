@@ -17,6 +17,7 @@ from kernels.builds.builder import Builder, BuildRequest, Limits, ModuleSource
 from kernels.builds.compiled_files import TRUSTED
 from kernels.builds.front_program import compile_front
 from kernels.errors import CompileFailed
+from kernels.tests.cases import cases
 from kernels.tests.kept import kept
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 from kernels.trees.tree import NamedRevision
@@ -35,6 +36,18 @@ CHANGES = {
     "a comment": ("struct inode {", "/* One.\n * Two. */\nstruct inode {"),
     "a macro": ("struct inode {", "#define NOBODY 1\nstruct inode {"),
 }
+QUICK = ("a declaration at the beginning", "an inline function")
+# What a hostile makefile does to the folder that its build writes to.
+SPOILS = (
+    "for each in /build/out/compiled/*/*.o; do printf x >>$$each; done",
+    "rm -rf /build/out/compiled; ln -s /etc /build/out/compiled",
+    "rm -rf /build/out/compiled; ln -s /build/compiled0 /build/out/compiled",
+    "for each in /build/out/compiled/*/*.o; do ln -sf /etc/hostname $$each; done",
+    "chmod -R 0 /build/out/compiled || true",
+    "rm -rf /build/out/compiled; mkfifo /build/out/compiled",
+)
+# Where it may not write.
+PLACES = ("/build/front/gcc", "/build/front/front.conf", "/build/compiled0/aa", "/build/compiled1/aa")
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +138,7 @@ def header(pretend: PretendKernel, change: str) -> NamedRevision:
     return pretend.edited("include/linux/fs.h", *CHANGES[change])
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", cases(CHANGES, QUICK))
 def test_a_changed_header_is_answered_and_boots_to_the_bit_as_from_nothing(
     based: Builder, pretend: PretendKernel, clean: Clean, change: str
 ) -> None:
@@ -171,7 +184,7 @@ def test_another_base_is_answered_from_the_trusted_store(
     assert same(ours, clean(based, request))
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", cases(CHANGES, QUICK[:1]))
 def test_a_base_is_built_over_the_layer_of_another_revision_and_boots_to_the_bit_as_from_nothing(
     based: Builder, pretend: PretendKernel, clean: Clean, change: str
 ) -> None:
@@ -303,17 +316,7 @@ class TestWhatAHostileBuildLeaves:
         assert (own.front_events["hit"], own.front_events["miss"]) == (0, 4)
 
     @pytest.mark.parametrize("vouched", [False, True])
-    @pytest.mark.parametrize(
-        "recipe",
-        [
-            "for each in /build/out/compiled/*/*.o; do printf x >>$$each; done",
-            "rm -rf /build/out/compiled; ln -s /etc /build/out/compiled",
-            "rm -rf /build/out/compiled; ln -s /build/compiled0 /build/out/compiled",
-            "for each in /build/out/compiled/*/*.o; do ln -sf /etc/hostname $$each; done",
-            "chmod -R 0 /build/out/compiled || true",
-            "rm -rf /build/out/compiled; mkfifo /build/out/compiled",
-        ],
-    )
+    @pytest.mark.parametrize("recipe", cases(SPOILS, SPOILS[:2]))
     def test_a_base_that_spoils_its_folder_spoils_no_store(
         self, own: Builder, pretend: PretendKernel, clean: Clean, vouched: bool, recipe: str
     ) -> None:
@@ -328,9 +331,7 @@ class TestWhatAHostileBuildLeaves:
         assert own.front_events["corrupt"] == 0
         assert same(ours, clean(own, request))
 
-    @pytest.mark.parametrize(
-        "place", ["/build/front/gcc", "/build/front/front.conf", "/build/compiled0/aa", "/build/compiled1/aa"]
-    )
+    @pytest.mark.parametrize("place", cases(PLACES, (PLACES[0], PLACES[2])))
     def test_a_tree_writes_neither_to_the_front_nor_to_a_store(
         self, own: Builder, pretend: PretendKernel, place: str
     ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from kernels.builds.front_program import compile_front
 from kernels.builds.tests.front_runs import Bench
+from kernels.tests.cases import cases
 from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
@@ -103,6 +104,25 @@ SIZED = {
     "room behind a list": "unsigned long entry(struct large *a) { return __builtin_object_size(a->text, 1) + a->text[0]; }",
     "all of it": "struct large entry; long other(struct large *a) { return a->second; }",
 }
+SOURCES = RESIZED | SIZED
+QUICK = (
+    *(
+        "a member",
+        "a member of a structure without a name",
+        "a function",
+        "what a function returns",
+        "a place",
+    ),
+    *(
+        "a size that decides alike",
+        "the size",
+        "any",
+        "a copy",
+        "a variable by its own type",
+        "a step in a list",
+    ),
+    *("one of two", "a case", "bits", "room behind a list"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -119,11 +139,9 @@ def bench(tmp_path: Path, program: Path) -> Bench:
     return made
 
 
-@pytest.mark.parametrize(("name", "source"), (RESIZED | SIZED).items(), ids=RESIZED | SIZED)
-def test_a_changed_structure_makes_the_objects_of_a_clean_compile(
-    bench: Bench, name: str, source: str
-) -> None:
-    flags = ("-fno-strict-aliasing", "-w")
+@pytest.mark.parametrize("name", cases(SOURCES, QUICK))
+def test_a_changed_structure_makes_the_objects_of_a_clean_compile(bench: Bench, name: str) -> None:
+    flags, source = ("-fno-strict-aliasing", "-w"), SOURCES[name]
     bench.write(a_c=f'#include "h.h"\n{source}\n')
     bench.compile("front", *flags)
     bench.events()

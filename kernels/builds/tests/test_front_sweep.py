@@ -98,10 +98,10 @@ def header(old: str, new: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("old", "new", "made"),
     [
-        (USED, USED + "int nobody_calls(int);\n", []),
+        pytest.param(USED, USED + "int nobody_calls(int);\n", [], marks=pytest.mark.thorough),
         # The lines of a function move: its user is assembled again, from what the sweep left.
         (USED, "int nobody_calls(int);\n" + USED, ["fs/buffer"]),
-        ("i_ino;\n}", "i_ino + 1;\n}", ["fs/buffer"]),
+        pytest.param("i_ino;\n}", "i_ino + 1;\n}", ["fs/buffer"], marks=pytest.mark.thorough),
         # panic.o reaches the structure, so it is compiled to be seen unchanged.
         (*FIELD, ["fs/buffer", "fs/inode"]),
     ],

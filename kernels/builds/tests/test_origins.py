@@ -112,7 +112,9 @@ def changed_request(request: BuildRequest, what: str) -> BuildRequest:
     return replace(request, **_INPUTS[what])
 
 
-@pytest.mark.parametrize("order", ["the stranger first", "the victim first"])
+@pytest.mark.parametrize(
+    "order", ["the stranger first", pytest.param("the victim first", marks=pytest.mark.thorough)]
+)
 def test_a_planted_object_reaches_only_builds_over_the_base_that_planted_it(
     pretend: PretendKernel, tmp_path: Path, order: str
 ) -> None:
@@ -148,7 +150,7 @@ def test_a_variant_of_the_trusted_base_stands_on_the_trusted_objects(
     assert sorted(compiled) == ["fs/inode.o", "init/version.o"]
 
 
-@pytest.mark.parametrize("name", ["GNUmakefile", "makefile"])
+@pytest.mark.parametrize("name", ["GNUmakefile", pytest.param("makefile", marks=pytest.mark.thorough)])
 def test_a_base_whose_makefile_makes_up_a_config_answers_for_no_other_base(
     pretend: PretendKernel, tmp_path: Path, name: str
 ) -> None:

@@ -18,6 +18,7 @@ from kernels.files.scratch import remove_tree
 from kernels.sandbox.command import Layer, SandboxPlace
 from kernels.sandbox.disk_quota import DiskUse, Quota
 from kernels.sandbox.take_files import take
+from kernels.tests.cases import cases
 from kernels.tests.inside import LIMITS, attempt, gone, new_place, own
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 
@@ -49,7 +50,7 @@ FILLS = {
 
 
 @pytest.mark.parametrize("layered", [False, True])
-@pytest.mark.parametrize("what", FILLS)
+@pytest.mark.parametrize("what", cases(FILLS, ("many files", "one large file")))
 def test_a_build_that_fills_the_disk_is_stopped_for_it(
     tmp_path: Path, what: str, layered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

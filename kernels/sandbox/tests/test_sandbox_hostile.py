@@ -200,15 +200,15 @@ def test_a_fork_bomb_meets_the_limit_of_processes(place: SandboxPlace) -> None:
     ("script", "stopped"),
     [
         ("yes", "log"),
-        ("cat /dev/zero", "log"),
-        ("head -c 100000000 /dev/urandom", "log"),
+        pytest.param("cat /dev/zero", "log", marks=pytest.mark.thorough),
+        pytest.param("head -c 100000000 /dev/urandom", "log", marks=pytest.mark.thorough),
         ("(yes; yes) & yes", "log"),
-        ("sleep 4713", "time"),
+        pytest.param("sleep 4713", "time", marks=pytest.mark.thorough),
         ("trap '' TERM INT HUP; while :; do sleep 4713; done", "time"),
         ("kill -STOP $$", "time"),
-        ("exec >&- 2>&-; sleep 4713", "time"),
-        ("while :; do :; done", "time"),
-        ("mkfifo f; cat f", "time"),
+        pytest.param("exec >&- 2>&-; sleep 4713", "time", marks=pytest.mark.thorough),
+        pytest.param("while :; do :; done", "time", marks=pytest.mark.thorough),
+        pytest.param("mkfifo f; cat f", "time", marks=pytest.mark.thorough),
     ],
 )
 def test_a_build_without_end_is_stopped(place: SandboxPlace, script: str, stopped: str) -> None:
@@ -288,7 +288,7 @@ def test_a_build_cannot_print_that_it_ended_well(place: SandboxPlace, line: str)
     "script",
     [
         "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = b\"x\" * (80 << 20); time.sleep(8)' & done; wait",
-        "head -c 1500M /dev/zero >/tmp/fill",
+        pytest.param("head -c 1500M /dev/zero >/tmp/fill", marks=pytest.mark.thorough),
         "for i in 1 2 3 4 5 6 7 8; do head -c 7M /dev/zero >/dev/shm/f$i; head -c 60M /dev/zero >/tmp/f$i; done",
     ],
 )
