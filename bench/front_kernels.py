@@ -6,7 +6,7 @@ at most --users files include. What boots, the modules and System.map must be eq
 aside; a kernel that does not compile must fail both ways. Each outcome is kept below --home as soon as it is known, so the
 program goes on where it was ended. The exit status is 1 if anything differs.
 
-    python -m bench.front_kernels [--changes N] [--minutes N] [--users N] [--config guest|small] [--tree NAME] [--home DIR] [--seed N]
+    python -m bench.front_kernels [--changes N] [--minutes N] [--users N] [--config tiny|guest] [--tree NAME] [--home DIR] [--seed N]
 """
 
 import json
@@ -29,18 +29,11 @@ from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.front_program import compile_front
 from kernels.builds.layers import Layers
 from kernels.builds.toolchain import detect_toolchain
-from kernels.configs.request import ConfigRequest, Fragment, load_fragment
+from kernels.configs.request import ConfigRequest, load_fragment
 from kernels.errors import CompileFailed
 from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, read_file, resolve
 
 _HEADER = re.compile(r"/build/linux/((?:include/(?!generated|config)|arch/x86/include/asm)\S+\.h)")
-# A kernel of 64 bits with processors, files and disks, and little else.
-SMALL = Fragment(
-    "small",
-    "".join(
-        f"CONFIG_{name}=y\n" for name in ("64BIT", "SMP", "PRINTK", "BLOCK", "PROC_FS", "SYSFS", "SHMEM")
-    ),
-)
 SAME, DIFFERS, FAILS, FAILS_ONCE = "identical", "DIFFERS", "does not compile", "FAILS ONE WAY ONLY"
 
 
@@ -172,7 +165,7 @@ def main(
     minutes: Annotated[float, typer.Option(help="begin no change after so long")] = 60,
     users: Annotated[int, typer.Option(help="take only headers that at most so many files include")] = 10_000,
     config: Annotated[
-        str, typer.Option(help="guest, as users have it, or small, which is built in a fifth of the time")
+        str, typer.Option(help="guest, what a guest needs, or tiny, the smallest kernel")
     ] = "guest",
     archive: Annotated[str, typer.Option("--tree", help=" or ".join(DEFAULT_ARCHIVES))] = "debian-6.1",
     home: Path = HOME,
@@ -182,7 +175,7 @@ def main(
     until = time.monotonic() + 60 * minutes
     tree = import_archive(archive, DEFAULT_ARCHIVES[archive], home / "trees")
     base = resolve(tree, "")
-    fragments = (load_fragment("guest") if config == "guest" else SMALL,)
+    fragments = (load_fragment("guest"),) if config == "guest" else ()
     request = BuildRequest(
         tree, base, base, ConfigRequest("tiny", fragments), detect_toolchain(), trusted=True
     )
