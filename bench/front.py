@@ -30,7 +30,7 @@ import typer
 
 from bench.command import run, spent
 from bench.front_changes import KINDS, change
-from kernels.builds.front_program import SWEEP, compile_front, front_identity, place_front
+from kernels.builds.front_program import SWEEP, FrontSettings, compile_front, front_identity, place_front
 
 # Where our builds see the tree, and the folders of headers of which we change a copy.
 TREE = "/build/linux"
@@ -111,7 +111,7 @@ class Trial:
         (self.objects / "swept").mkdir(parents=True)
         for path in build.iterdir():
             (self.objects / path.name).symlink_to(path)
-        self.clean = place_front(self.program, place / "clean", "gcc", self.identity, [], "")
+        self.clean = place_front(self.program, place / "clean", FrontSettings("gcc", self.identity))
 
     def sources(self, most: int) -> list[Source]:
         """Return some of the files that the build compiled, drawn by the seed."""
@@ -198,7 +198,11 @@ def change_headers(trial: Trial, files: list[Source], most: int, until: float) -
 def _fill(trial: Trial, files: list[Source], store: Path, until: float) -> Iterator[tuple[Source, Base]]:
     """Yield each file the store now knows, with the front's object and gcc's."""
     store.mkdir()
-    front = place_front(trial.program, trial.place / "fill", "gcc", trial.identity, [str(store)], str(store))
+    front = place_front(
+        trial.program,
+        trial.place / "fill",
+        FrontSettings("gcc", trial.identity, [str(store)], str(store), stands_in=True),
+    )
     for file in files:
         if time.monotonic() > until:
             return
@@ -215,7 +219,11 @@ def _compare(trial: Trial, change: Changed, files: list[Source], base: dict[Sour
         shutil.rmtree(written, ignore_errors=True)
         written.mkdir()
         read = [str(trial.place / "store")]
-        front = place_front(trial.program, trial.place / "front", "gcc", trial.identity, read, str(written))
+        front = place_front(
+            trial.program,
+            trial.place / "front",
+            FrontSettings("gcc", trial.identity, read, str(written), stands_in=True),
+        )
         left = trial.sweep(front, file, base[file])
         # By what the sweep put beside the object, where it did not leave it.
         ours = base[file].made if left else trial.compile(front, file)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.builds.compiled_files import TRUSTED, CompiledFiles
-from kernels.builds.front_program import SWEEP, compile_front, front_identity, place_front
+from kernels.builds.front_program import SWEEP, FrontSettings, compile_front, front_identity, place_front
 from kernels.builds.layers import own_directory
 from kernels.sandbox.command import OBJECTS
 
@@ -81,9 +81,16 @@ class Front:
                 lost += 1
             else:
                 shown[f"{_STORE}{number}"] = store
-        place_front(
-            program, own / _PROGRAM, cc, identity, [f"/build/{name}" for name in shown], _OUT, prove=PROVEN
+        settings = FrontSettings(
+            cc,
+            identity,
+            [f"/build/{name}" for name in shown],
+            _OUT,
+            prove=PROVEN,
+            # What code makes of its digits cannot be told from two of them, so a stranger's code is compiled with its own.
+            stands_in=origin == TRUSTED,
         )
+        place_front(program, own / _PROGRAM, settings)
         (own / _PROGRAM).chmod(_READABLE)
         return FrontPlace({_PROGRAM: own / _PROGRAM, **shown}, written, origin, lost)
 

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,23 @@ FLAGS = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build
 # By this name the program goes through the objects of a finished build.
 SWEEP = "sweep"
 _DEADLINE_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class FrontSettings:
+    """What the front is told beside its program.
+
+    cc: the compiler's name; identity: see front_identity(). read, write: folders of compiled files as the build sees them; write
+    may be "", then nothing is kept. prove: one answer in so many is compiled all the same and compared, none if 0. stands_in: files
+    that name the kernel's release are answered with its digits put in.
+    """
+
+    cc: str
+    identity: str
+    read: Sequence[str] = ()
+    write: str = ""
+    prove: int = 0
+    stands_in: bool = False
 
 
 def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
@@ -69,23 +87,19 @@ def front_identity(cc: str) -> str:
     return digest.hexdigest()
 
 
-def place_front(
-    program: Path, folder: Path, cc: str, identity: str, read: Sequence[str], write: str, *, prove: int = 0
-) -> Path:
-    """Put the front into a folder under the compiler's name and as SWEEP, and return the first.
-
-    read, write: folders of compiled files as the build sees them; write may be "", then nothing is kept.
-    prove: one answer in so many is compiled all the same and compared, none if 0.
-    """
+def place_front(program: Path, folder: Path, settings: FrontSettings) -> Path:
+    """Put the front into a folder under the compiler's name and as SWEEP, and return the first."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [f"compiler /usr/bin/{cc}", f"identity {identity}", *(f"read {path}" for path in read)]
-    lines += [f"write {write}"] if write else []
-    lines += [f"prove {prove}"] if prove else []
+    lines = [f"compiler /usr/bin/{settings.cc}", f"identity {settings.identity}"]
+    lines += [f"read {path}" for path in settings.read]
+    lines += [f"write {settings.write}"] if settings.write else []
+    lines += [f"prove {settings.prove}"] if settings.prove else []
+    lines += ["release stand-in"] if settings.stands_in else []
     (folder / "front.conf").write_text("\n".join(lines) + "\n")
-    for name in (cc, SWEEP):
+    for name in (settings.cc, SWEEP):
         shutil.copyfile(program, folder / name)
         (folder / name).chmod(0o755)
-    return folder / cc
+    return folder / settings.cc
 
 
 def _program(cc: str, name: str) -> str:

@@ -24,7 +24,7 @@ from kernels.trees.tree import NamedRevision, SourceTree
 RECIPE = 3
 # The same for builds by the compiler front, and part of all that it keeps: raise it when the front looks at a file in another way. Each
 # base is built once more then, for a variant over an older one would find nothing of it in the store.
-FRONT_RECIPE = "front 5"
+FRONT_RECIPE = "front 6"
 RELEASE_DIGITS = 12
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")

@@ -8,6 +8,7 @@
 #include "assembly.h"
 #include "dependencies.h"
 #include "proof.h"
+#include "release.h"
 
 namespace front {
 
@@ -79,7 +80,7 @@ Swept Compilation::sweep(const std::string &before, bool compiles) {
         beside_.ask_for_proof();
         return Swept::Drawn;
     }
-    if (!lines_of_today(entry, answer.assembly).empty())
+    if (!of_today(entry, answer.assembly).empty())
         return Swept::Left;
     if (made_of(assembly_sum(entry.assembler, answer.assembly), answer.dependencies) == before) {
         store_.count((is_known ? "same " : "unchanged ") + key_);
@@ -95,7 +96,8 @@ Swept Compilation::sweep(const std::string &before, bool compiles) {
 // Asks the store; compiles what it does not know only if that may be: make would have the file read once more to do the same.
 std::string Compilation::find_or_compile(Entry &entry, Fresh &fresh, bool compiles) {
     const std::string why = find_read(entry);
-    if (why != UNKNOWN || !compiles)
+    // make writes the release of today behind the sweep.
+    if (why != UNKNOWN || !compiles || !file_.unit.release.empty())
         return why;
     key_ = source_.key();
     return compile_to(entry, fresh);
@@ -290,6 +292,8 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
                 asked.push_back(number);
     if (!compiler_.assembler(entry.assembler))
         return "assembler";
+    if (source_.is_bound())
+        return "release";
     Hollows hollow;
     std::vector<bool> marked = file_.to_compile(asked, hollow);
     // Where more is compiled than the file reaches, what it reaches must do, too.
@@ -310,11 +314,23 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     std::string assembly;
     if (!read_file(temporary_(".s"), assembly))
         return "temporary";
+    if (!file_.unit.release.empty() && !has_release_as_text(file_.text(marked, hollow), assembly)) {
+        source_.note_bound();
+        return "release";
+    }
     if (!plan_.lines)
         entry.loose = assembly;
     else if (!loosen(assembly, file_.places(), entry.loose, entry.together))
         return "lines";
     return "";
+}
+
+// Whether the compiler makes the same of today's release, but for its characters: it may have made numbers of them, or have compared them.
+bool Compilation::has_release_as_text(std::string text, std::string assembly) const {
+    std::string other;
+    replace_all(text, STAND_IN, file_.unit.release);
+    replace_all(assembly, STAND_IN, file_.unit.release);
+    return compiler_.compile(text) == 0 && read_file(temporary_(".s"), other) && other == assembly;
 }
 
 // Notes that the file needs more than it seems to use, here and for all who read it again.
@@ -361,7 +377,14 @@ std::string Compilation::check(const Entry &entry) {
     return "";
 }
 
-// The assembly of an entry with the lines of today.
+// The assembly of an entry with the lines and the release of today.
+std::string Compilation::of_today(const Entry &entry, std::string &assembly) const {
+    const std::string why = lines_of_today(entry, assembly);
+    if (!file_.unit.release.empty())
+        replace_all(assembly, STAND_IN, file_.unit.release);
+    return why;
+}
+
 std::string Compilation::lines_of_today(const Entry &entry, std::string &assembly) const {
     if (!plan_.lines) {
         assembly = entry.loose;
@@ -383,7 +406,7 @@ std::string Compilation::assemble(const Words &options, const std::string &assem
 
 std::string Compilation::answer(const Entry &entry) {
     std::string assembly;
-    const std::string why = lines_of_today(entry, assembly);
+    const std::string why = of_today(entry, assembly);
     return why.empty() ? assemble(entry.assembler, assembly) : why;
 }
 

@@ -56,10 +56,12 @@ private:
     std::string check(const Entry &entry);
     std::string compile();
     std::string compile_to(Entry &entry, Fresh &fresh);
+    bool has_release_as_text(std::string text, std::string assembly) const;
     std::vector<bool> keep_mentioned(const std::vector<uint32_t> &asked, Hollows &hollow);
     void keep(Entry &entry, Fresh &fresh);
     std::string prove();
 
+    std::string of_today(const Entry &entry, std::string &assembly) const;
     std::string lines_of_today(const Entry &entry, std::string &assembly) const;
     std::string assemble(const Words &options, const std::string &assembly);
     std::string answer(const Entry &entry);

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "release.h"
+
 namespace front {
 
 namespace {
@@ -43,24 +45,43 @@ bool read_text(const char *path, Memory &memory, std::string_view &text) {
     return true;
 }
 
+struct Text {
+    std::string_view text;  // null where there is no file
+    std::string_view release;  // as of a Header
+};
+
 // The files that this process has read: none changes while it runs.
 class Texts {
 public:
     // Null where there is no file.
-    const std::string_view *find(std::string_view path) {
+    const Text *find(std::string_view path) {
         auto known = known_.find(path);
         if (known == known_.end()) {
             const std::string_view kept = memory_.copy(std::string(path) + '\0');
-            std::string_view text;
-            const bool there = read_text(kept.data(), memory_, text);
-            known = known_.emplace(kept.substr(0, path.size()), there ? text : std::string_view()).first;
+            Text text;
+            if (!read_text(kept.data(), memory_, text.text))
+                text.text = {};
+            else if (names_release(path))
+                stand_in(text);
+            known = known_.emplace(kept.substr(0, path.size()), text).first;
         }
-        return known->second.data() ? &known->second : nullptr;
+        return known->second.text.data() ? &known->second : nullptr;
     }
 
 private:
+    void stand_in(Text &text) {
+        const std::string release = find_release(text.text);
+        if (release.empty())
+            return;
+        text.release = memory_.copy(release);
+        // With what stands around it, see read_text().
+        std::string whole(text.text.data() - 1, text.text.size() + 3);
+        replace_all(whole, release, STAND_IN);
+        text.text = memory_.copy(whole).substr(1, text.text.size());
+    }
+
     Memory memory_;
-    std::unordered_map<std::string_view, std::string_view> known_;
+    std::unordered_map<std::string_view, Text> known_;
 };
 
 Texts &texts() {
@@ -101,7 +122,8 @@ Header *Headers::open(std::string_view path) {
         all_.push_back(std::make_unique<Header>());
         header = all_.back().get();
         header->path = path;
-        header->text = *text;
+        header->text = text->text;
+        header->release = text->release;
     }
     known_.emplace(path, header);
     return header;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "compilation.h"
+#include "release.h"
 #include "sweep.h"
 
 int main(int argc, char **argv) {
@@ -13,6 +14,8 @@ int main(int argc, char **argv) {
         std::fputs("kperflab-front: front.conf is missing or names no compiler\n", stderr);
         return 127;
     }
+    if (settings.stands_in)
+        front::stand_in_for_releases();
     if (settings.program == "sweep")
         return front::sweep(settings, {argv + 1, argv + argc});
     return front::Compilation(settings, {argv + 1, argv + argc}).make();

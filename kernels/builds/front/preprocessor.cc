@@ -10,6 +10,7 @@
 #include "builtins.h"
 #include "headers.h"
 #include "preprocessor_flags.h"
+#include "release.h"
 #include "segments.h"
 
 namespace front {
@@ -63,6 +64,8 @@ public:
         }
         enter(*input);
         read();
+        if (released_)
+            look_for_stand_ins();
     }
 
     std::vector<std::string_view> seen;  // files, in the order of their first reading
@@ -106,6 +109,23 @@ private:
         header.used = true;
     }
 
+    void note_release(const Header &header) {
+        if (!unit_.release.empty() && released_ != &header)
+            throw Unfit{"own-release"};
+        unit_.release = header.release;
+        released_ = &header;
+    }
+
+    // What stands for the release must be told from a text that has these characters by itself, or the release itself.
+    void look_for_stand_ins() const {
+        const std::string_view text = released_->text;
+        for (auto &token : unit_.tokens) {
+            const bool is_text = token.kind() == Kind::Text || token.kind() == Kind::Pragma, is_there = token.text >= text.data() && token.text < text.data() + text.size();
+            if (is_text && !is_there && (token.view().find(STAND_IN) != token.view().npos || token.view().find(unit_.release) != token.view().npos))
+                throw Unfit{"own-release"};
+        }
+    }
+
     void command_line(const std::string &text) {
         if (text.find('\n') != text.npos)
             throw Unfit{"own-flags"};
@@ -125,6 +145,8 @@ private:
             throw Unfit{"own-depth"};
         if (!header.used)
             note(header);
+        if (!header.release.empty())
+            note_release(header);
         if (!places_.empty())
             places_.back().progress.scanner = scanner_;
         const size_t slash = header.path.rfind('/');
@@ -410,6 +432,7 @@ private:
     Expansion expansion_;
     Scanner &scanner_;
     Groups groups_;
+    const Header *released_ = nullptr;  // that has the release
     std::vector<std::string_view> spelt_names_;
     std::vector<Place> places_;
     Segments *segments_ = nullptr;

@@ -34,6 +34,8 @@ bool read_settings(Settings &settings) {
             settings.read.push_back(value);
         else if (word == "write")
             settings.write = value;
+        else if (word == "release")
+            settings.stands_in = value == "stand-in";
         else if (word == "prove")
             settings.prove = std::strtoul(value.c_str(), nullptr, 10);
     }

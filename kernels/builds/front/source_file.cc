@@ -2,6 +2,7 @@
 #include "source_file.h"
 
 #include "lines.h"
+#include "release.h"
 
 namespace front {
 
@@ -42,6 +43,11 @@ std::string SourceFile::read(const Words &more) {
         file.take(std::move(ours_));
         is_ours_ = true;
     }
+    const std::string release = is_ours_ ? file.unit.release : "";
+    if (!release.empty() && text.find(STAND_IN) != text.npos)
+        return "release";
+    if (!release.empty())
+        replace_all(text, release, STAND_IN);
     file.unit.text = std::move(text);
     is_gccs_ = true;
     const uint32_t names = file.unit.names.count();
@@ -50,6 +56,7 @@ std::string SourceFile::read(const Words &more) {
     if (is_followed_)
         return file.is_split() && names == file.unit.names.count() ? "" : find_kept();
     Unit theirs;
+    theirs.release = release;
     theirs.text = std::move(file.unit.text);
     if (is_ours_)
         ours_ = std::move(file.unit);
@@ -88,6 +95,8 @@ std::string SourceFile::mentioned_name() const { return hex(compiler_.begun("men
 
 std::string SourceFile::spared_name() const { return hex(compiler_.begun("spared").add_sized(plan_.input).bytes()) + ".k"; }
 
+std::string SourceFile::bound_name() const { return hex(compiler_.begun("bound").add_sized(digest()).bytes()) + ".k"; }
+
 std::string SourceFile::key() const { return hex(digest()) + ".o"; }
 
 std::string SourceFile::resized_name() const { return hex(compiler_.begun("resized").add_sized(digest(false)).bytes()) + ".k"; }
@@ -101,6 +110,8 @@ std::string SourceFile::digest(bool sized) const {
     hash.add_sized(plan_.input).add_sized(file.unit.folder);
     char folder[4096];
     hash.add_sized(getcwd(folder, sizeof folder) ? folder : "");
+    // Where they stand for it, these characters are something else than elsewhere.
+    hash.add_sized(file.unit.release.empty() ? "" : "release");
     file.add_kept(hash, sized);
     return hash.bytes();
 }

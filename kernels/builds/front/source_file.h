@@ -43,6 +43,10 @@ public:
     void note_spared() { store_.put(spared_name(), "spared"); }
     bool is_spared() const { return store_.has(spared_name()); }
 
+    // Notes that its code depends on the release by more than having it as a text.
+    void note_bound() { store_.put(bound_name(), "bound"); }
+    bool is_bound() const { return !file.unit.release.empty() && store_.has(bound_name()); }
+
     // The name in the store of what the kept declarations compile to.
     std::string key() const;
     // The name of the sizes with which it was compiled last, of the structures of which the file needs a part: the same for all sizes.
@@ -59,6 +63,7 @@ private:
     std::string digest(bool sized = true) const;
     std::string mentioned_name() const;
     std::string spared_name() const;
+    std::string bound_name() const;
 
     const Plan &plan_;
     const Store &store_;

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernels.builds.front_program import place_front
+from kernels.builds.front_program import FrontSettings, place_front
 
 FLAGS = ("-nostdinc", "-std=gnu11", "-O2", "-Wall", "-fno-PIE", "-g1")
 IDENTITY = "ab" * 32
@@ -19,13 +19,15 @@ class Bench:
 
     folder: Path
     program: Path
+    stands_in: bool = False
     store: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.store = self.folder / "store"
         self.store.mkdir(parents=True)
-        place_front(self.program, self.folder / "front", "gcc", IDENTITY, [], str(self.store))
-        place_front(self.program, self.folder / "clean", "gcc", IDENTITY, [], "")
+        settings = FrontSettings("gcc", IDENTITY, write=str(self.store), stands_in=self.stands_in)
+        place_front(self.program, self.folder / "front", settings)
+        place_front(self.program, self.folder / "clean", FrontSettings("gcc", IDENTITY))
 
     def write(self, **files: str) -> None:
         """Write files by name, "_" for "."."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernels.builds.compiled_files import CompiledFiles
-from kernels.builds.front_program import compile_front, front_identity, place_front
+from kernels.builds.front_program import FrontSettings, compile_front, front_identity, place_front
 from kernels.builds.tests.front_cases import (
     CHANGES,
     CONTEXTS,
@@ -370,13 +370,15 @@ def test_a_file_that_the_assembler_would_read_is_never_kept(bench: Bench) -> Non
 def test_another_compiler_or_flag_is_another_object(bench: Bench, program: Path) -> None:
     bench.compile("front", "-fno-common")
     assert bench.events() == ["miss"]
-    place_front(program, bench.folder / "front", "gcc", "cd" * 32, [], str(bench.store))
+    place_front(program, bench.folder / "front", FrontSettings("gcc", "cd" * 32, [], str(bench.store)))
     bench.compile()
     assert bench.events() == ["miss"]
 
 
 def test_a_store_that_cannot_be_written_only_costs_time(bench: Bench, program: Path) -> None:
-    place_front(program, bench.folder / "front", "gcc", IDENTITY, ["/nowhere"], "/nowhere/else")
+    place_front(
+        program, bench.folder / "front", FrontSettings("gcc", IDENTITY, ["/nowhere"], "/nowhere/else")
+    )
     assert bench.compile("front") == bench.compile("clean")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernels.builds.compiled_files import CompiledFiles, is_whole
-from kernels.builds.front_program import compile_front, place_front
+from kernels.builds.front_program import FrontSettings, compile_front, place_front
 from kernels.builds.tests.front_cases import HEADER, MAIN
 from kernels.builds.tests.front_runs import IDENTITY, Bench
 from kernels.tests.kept import kept
@@ -155,7 +155,7 @@ def test_a_poisoned_object_is_answered_to_its_own_origin_alone(tmp_path: Path, p
     bench.write(a_c=MAIN)
     for origin, expected in (("patch-1", evil), ("patch-2", good), ("trusted", good)):
         read = [str(path) for path in stores.readable(origin)]
-        place_front(program, bench.folder / "front", "gcc", IDENTITY, read, "")
+        place_front(program, bench.folder / "front", FrontSettings("gcc", IDENTITY, read, ""))
         assert bench.compile() == expected
 
 
@@ -184,7 +184,7 @@ def test_a_spoilt_object_is_compiled_again_and_removed(tmp_path: Path, program: 
     written = tmp_path / "written"
     written.mkdir()
     read = [str(path) for path in stores.readable("patch-1")]
-    place_front(program, bench.folder / "front", "gcc", IDENTITY, read, str(written))
+    place_front(program, bench.folder / "front", FrontSettings("gcc", IDENTITY, read, str(written)))
     assert bench.compile() == good
     assert stores.take("patch-1", written)["corrupt"] == 1
     assert not kept.exists()

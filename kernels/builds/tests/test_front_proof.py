@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernels.builds.compiled_files import TRUSTED, CompiledFiles
-from kernels.builds.front_program import compile_front, place_front
+from kernels.builds.front_program import FrontSettings, compile_front, place_front
 from kernels.builds.tests.front_runs import IDENTITY, Bench
 from kernels.tests.kept import kept
 
@@ -43,7 +43,11 @@ def mistaken(bench: Bench) -> Bench:
 def prove() -> Callable[[Bench, int], None]:
     def again(bench: Bench, among: int) -> None:
         """Have one answer in so many compiled all the same."""
-        place_front(bench.program, bench.folder / "front", "gcc", IDENTITY, [], str(bench.store), prove=among)
+        place_front(
+            bench.program,
+            bench.folder / "front",
+            FrontSettings("gcc", IDENTITY, [], str(bench.store), prove=among),
+        )
 
     return again
 
