@@ -6,7 +6,7 @@ at most --users files include. What boots, the modules and System.map must be eq
 aside; a kernel that does not compile must fail both ways. Each outcome is kept below --home as soon as it is known, so the
 program goes on where it was ended. The exit status is 1 if anything differs.
 
-    python -m bench.front_kernels [--changes N] [--minutes N] [--users N] [--config tiny|guest] [--tree NAME] [--home DIR] [--seed N]
+    python -m bench.front_kernels [--changes N] [--minutes N] [--users N] [--tree NAME] [--home DIR] [--seed N] [--jobs N]
 """
 
 import json
@@ -15,7 +15,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -73,8 +75,10 @@ class Trial:
         lines = self.outcomes_file.read_text().splitlines() if self.outcomes_file.exists() else []
         return sorted((Outcome(**json.loads(line)) for line in lines), key=lambda outcome: outcome.number)
 
-    def run(self, number: int) -> None:
-        """Build a change both ways and keep what came of it."""
+    def run(self, number: int, until: float) -> None:
+        """Build a change both ways and keep what came of it, unless it is too late to begin (time.monotonic())."""
+        if time.monotonic() >= until:
+            return
         kind, header, text = self._draw(number)
         say(f"{number}: {kind} in {header}, which {self.headers[header]} files include")
         edit = Edit(f"change-{number}", {header: text.encode(errors="surrogateescape")})
@@ -164,26 +168,22 @@ def main(
     changes: Annotated[int, typer.Option(help="of headers, those of earlier runs among them")] = 200,
     minutes: Annotated[float, typer.Option(help="begin no change after so long")] = 60,
     users: Annotated[int, typer.Option(help="take only headers that at most so many files include")] = 10_000,
-    config: Annotated[
-        str, typer.Option(help="guest, what a guest needs, or tiny, the smallest kernel")
-    ] = "guest",
     archive: Annotated[str, typer.Option("--tree", help=" or ".join(DEFAULT_ARCHIVES))] = "debian-6.1",
     home: Path = HOME,
     seed: int = 1,
+    jobs: Annotated[int, typer.Option(help="changes at a time: linking keeps one processor busy")] = 2,
 ) -> int:
     """Run the trial, and print all that is known of its changes as a table."""
     until = time.monotonic() + 60 * minutes
     tree = import_archive(archive, DEFAULT_ARCHIVES[archive], home / "trees")
     base = resolve(tree, "")
-    fragments = (load_fragment("guest"),) if config == "guest" else ()
-    request = BuildRequest(
-        tree, base, base, ConfigRequest("tiny", fragments), detect_toolchain(), trusted=True
-    )
+    config = ConfigRequest("tiny", (load_fragment("guest"),))
+    request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
     trial = Trial(home, request, users, seed)
     done = {outcome.number for outcome in trial.outcomes()}
-    for number in range(changes):
-        if number not in done and time.monotonic() < until:
-            trial.run(number)
+    left = [number for number in range(changes) if number not in done]
+    with ProcessPoolExecutor(jobs) as processes:
+        list(processes.map(partial(trial.run, until=until), left))
     outcomes = trial.outcomes()
     print("\n".join(report(outcomes)))
     return 0 if outcomes and all(outcome.result in (SAME, FAILS) for outcome in outcomes) else 1
