@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from drf_spectacular.generators import SchemaGenerator
 from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import DjangoAssertNumQueries
 
@@ -243,6 +244,16 @@ def test_the_schema_is_served_to_everybody(ask: As, settings: Any) -> None:
     assert answer.status_code == 200
     assert answer.json()["openapi"].startswith("3.1")
     assert {"token", "password"} <= set(answer.json()["components"]["securitySchemes"])
+
+
+def test_the_schema_is_made_once_a_process(ask: As, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = ask().get("schema/").json()
+
+    def again(*_: Any, **__: Any) -> None:
+        raise AssertionError("the schema was made again")
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", again)
+    assert ask().get("schema/").json() == first
 
 
 def test_the_schema_lets_every_kind_of_switch_go_without_a_name(ask: As) -> None:
