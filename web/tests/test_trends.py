@@ -34,6 +34,17 @@ def test_a_trend_shows_its_steps_with_the_revisions_that_may_have_brought_them(
     assert "<title>" in text
 
 
+def test_a_long_trend_lists_its_newest_revisions_and_says_where_the_others_are(
+    page: Page, stepped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("web.views.trend._MOST_LISTED", 3)
+    text = page(f"/trends/{stepped}/")
+    table = text[text.index("<h2>Revisions</h2>") :]
+    assert [number for number in range(8) if f"change {number}" in table] == [5, 6, 7]
+    assert "The newest 3 of 8; all are in the files above." in table
+    assert text.count('class="spot"') == 8
+
+
 def test_a_trend_is_there_as_csv_and_as_json(client: Client, stepped: str) -> None:
     whole = client.get(f"/trends/{stepped}.json").json()
     assert [point["commit"][-1] for point in whole["points"]] == list("01234567")

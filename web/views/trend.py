@@ -25,7 +25,8 @@ from web.words import count, quantity
 
 _SHORT = 10
 _MOST_DRAWN = 400
-_MOST_LISTED = 300
+# Rows of the table; the chart and the files have all.
+_MOST_LISTED = 60
 # Trends on a page of their list.
 _LISTED = 25
 
