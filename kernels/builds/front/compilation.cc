@@ -170,9 +170,9 @@ std::string Compilation::find_alone(Entry &entry) {
         if (!store_.get(key_, data))
             return OWN_UNKNOWN;
     }
-    if (!entry.unpack(data) || !file_.all_used() || !known_.unread(file_, known_.unknown(file_.reading, entry.runs), entry.runs).empty())
+    if (!entry.unpack(data) || !file_.all_used())
         return OWN_CHECK;
-    return "";
+    return is_whole(entry) || known_.unread(file_, known_.unknown(file_.reading, entry.runs), entry.runs).empty() ? "" : OWN_CHECK;
 }
 
 // Of a file that was read: the store's answer, or what the compiler makes of the text that it needs.
@@ -343,10 +343,11 @@ std::vector<bool> Compilation::keep_mentioned(const std::vector<uint32_t> &asked
 void Compilation::keep(Entry &entry, Fresh &fresh) {
     if (fresh.spared) {
         key_ = source_.expansions_key(key_);
-        // The key says nothing of the rest of the headers: it stays to be checked.
+        // The key says nothing of the rest of the headers: it stays to be checked, unless it is the same.
         for (auto run : fresh.runs)
             file_.reading.runs[run].sum.clear();
         fresh.runs.clear();
+        entry.runs.push_back(file_.whole());
     }
     for (auto &run : file_.reading.runs)
         if (!run.sum.empty())
@@ -359,10 +360,18 @@ void Compilation::keep(Entry &entry, Fresh &fresh) {
     store_.count(store_.put(key_, entry.packed()) ? "miss" : "not-kept");
 }
 
+// Whether the compiler has read all of the file as it is, which it spares what it says of the text alone.
+bool Compilation::is_whole(const Entry &entry) const {
+    auto &runs = entry.runs;
+    return std::any_of(runs.begin(), runs.end(), [&](auto &sum) { return sum.size() == WHOLE && sum == file_.whole(); });
+}
+
 // What the file does not use, but the compiler would have read: it must be free of errors and warnings too.
 std::string Compilation::check(const Entry &entry) {
     if (!file_.all_used())
         return "idle";
+    if (is_whole(entry))
+        return "";
     auto fresh = known_.unknown(file_.reading, entry.runs);
     auto asked = known_.unread(file_, fresh, entry.runs);
     if (asked.empty())

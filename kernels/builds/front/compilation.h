@@ -54,6 +54,7 @@ private:
     bool find_resized(std::string &data);
     void keep_resized();
     std::string check(const Entry &entry);
+    bool is_whole(const Entry &entry) const;
     std::string compile();
     std::string compile_to(Entry &entry, Fresh &fresh);
     bool has_release_as_text(std::string text, std::string assembly) const;

@@ -75,6 +75,13 @@ std::string Declarations::expanded() const {
     return list;
 }
 
+std::string Declarations::whole() const {
+    std::string list;
+    for (auto &token : unit.tokens)
+        list.append(token.view()).append(token.expanded ? "\n1" : "\n0").push_back(unit.files[token.file].system ? '1' : '0');
+    return Blake2b(WHOLE).add(list).bytes();
+}
+
 std::vector<Place> Declarations::places() const {
     std::vector<Place> list;
     for (size_t number = 0; number < kept.size(); number++) {

@@ -15,6 +15,8 @@
 
 namespace front {
 
+inline constexpr size_t WHOLE = 32;  // bytes, unlike the sum of a run
+
 class Declarations {
 public:
     Unit unit;
@@ -44,6 +46,8 @@ public:
     // The sizes of these structures.
     std::vector<uint64_t> sizes() const;
     void set_sizes(const std::vector<uint64_t> &sizes);
+    // A sum over all tokens, kept or not, and whether macros brought them: all that the compiler's complaints can come from.
+    std::string whole() const;
     // A character for each token that is kept: whether a macro brought it.
     std::string expanded() const;
     // Where the kept functions stand, in their order.

@@ -371,8 +371,6 @@ void Expansion::paste(const Lexeme *left) {
 void Expansion::special(const Macro &macro, uint32_t line) {
     const bool condition = scanner.directive;
     if (macro.special == Special::HasAttribute || macro.special == Special::HasBuiltin) {
-        if (!condition)
-            throw Unfit{"own-has"};
         push_one(has(macro.special == Special::HasAttribute ? attributes : builtins), line);
     } else if (macro.special == Special::Other || condition) {
         throw Unfit{"own-special"};

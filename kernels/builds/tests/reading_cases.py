@@ -54,6 +54,7 @@ READ = {
         '#define S(x) #x\n#define STR(x) S(x)\n#define H "h.h"\n#include H\n#define SUB sub\n#define THIS other\n#define IN(n) STR(SUB/n.h)\n#include IN(THIS) // c\n'
         "#define UNDER(n) <n.h>\n#define FOUND(n) UNDER(n)\n#define FILE found\n#include FOUND(FILE)\n#include /* c */ FOUND(found)\n#include H\nint level = __INCLUDE_LEVEL__;\n"
     ),
+    "questions outside of conditions": "#define I(x) x\nint a = __has_attribute(noinline) && __has_attribute(overloadable);\nint b = I(__has_builtin(__builtin_constant_p));\nint c[1 + __has_attribute(\nunused)];\n",
     "special macros": "#define C(a, b) a##b\n#define D(a, b) C(a, b)\n#define ID D(id_, __COUNTER__)\n#define TWICE(x) x x\nID ID TWICE(ID) TWICE(__COUNTER__) __COUNTER__\n#ifdef __COUNTER__\nyes\n#endif\n#if defined(__has_attribute) && __has_attribute(__noinline__) && !__has_attribute(overloadable) && __has_builtin(__builtin_constant_p)\nyes\n#endif\n#if __GNUC__ > 4 && __STDC_VERSION__ >= 201112L && defined(__x86_64__)\nyes\n#endif\n",
     "pragmas": '#pragma GCC  diagnostic   push\nint a;\n#pragma GCC diagnostic ignored "-Wunused"\n #pragma pack(push,  1)\nint b;\n#pragma pack(pop) /* c */\n#pragma GCC visibility push(hidden)\nc\n',
     "marks": "a->b+++c<<=d>>=e...f!=g==h&&i||j<<k>>l|=m^=n&=o%=p/=q*=r-=s+=t--u;[:]?x:y~z::w a.b.c 1.5e+3 0x1p-2 .5 1..2 1e+x a+ +b - -c\n#define EMPTY\n#define NEG -\n-NEG- -EMPTY- NEG-1 x EMPTY(y)\n",
