@@ -38,7 +38,7 @@ class Cost:
 
     @property
     def note(self) -> str:
-        """What the front counted, for a line; "" where it had no part."""
+        """The counts of the front, for a line; "" where it had no part."""
         counts = ", ".join(f"{count} {event}" for event, count in sorted(self.events.items()))
         return counts and f" ({counts})"
 
@@ -140,7 +140,7 @@ def cpu_seconds() -> Iterator[list[float]]:
 
 
 def say(text: str) -> None:
-    """Tell the person who waits what is done now; standard output is for the figures."""
+    """Print what is done now; standard output is for the figures."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 

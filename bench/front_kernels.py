@@ -3,8 +3,8 @@
 
 A change is drawn by its number and the seed alone: a kind of change, and a header that at least one file of the kernel and
 at most --users files include. What boots, the modules and System.map must be equal to the bit, the release and build ids
-aside; a kernel that does not compile must fail both ways. Each outcome is kept below --home as soon as it is known, so the
-program goes on where it was ended. The exit status is 1 if anything differs.
+aside; a kernel that does not compile must fail both ways. Each outcome is kept below --home as soon as it is known, and a
+later run with the same options builds the rest. The exit status is 1 if anything differs.
 
     python -m bench.front_kernels [--changes N] [--minutes N] [--users N] [--tree NAME] [--home DIR] [--seed N] [--jobs N]
 """
@@ -59,7 +59,7 @@ class Outcome:
 
 
 class Trial:
-    """A base that is built both ways, and the file of what came of the changes so far."""
+    """A base that is built both ways, and the file of the outcomes so far."""
 
     def __init__(self, home: Path, request: BuildRequest, users: int, seed: int) -> None:
         self.home, self.request, self.seed = home, request, seed
@@ -76,7 +76,7 @@ class Trial:
         return sorted((Outcome(**json.loads(line)) for line in lines), key=lambda outcome: outcome.number)
 
     def run(self, number: int, until: float) -> None:
-        """Build a change both ways and keep what came of it, unless it is too late to begin (time.monotonic())."""
+        """Build a change both ways and keep the outcome, unless it is too late to begin (time.monotonic())."""
         if time.monotonic() >= until:
             return
         kind, header, text = self._draw(number)

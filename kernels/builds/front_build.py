@@ -87,7 +87,7 @@ class Front:
             [f"/build/{name}" for name in shown],
             _OUT,
             prove=PROVEN,
-            # What code makes of its digits cannot be told from two of them, so a stranger's code is compiled with its own.
+            # Two releases do not show what code makes of single digits, so a stranger's code is compiled with its own release.
             stands_in=origin == TRUSTED,
         )
         place_front(program, own / _PROGRAM, settings)

@@ -27,7 +27,7 @@ _DEADLINE_S = 300
 
 @dataclass(frozen=True, slots=True)
 class FrontSettings:
-    """What the front is told beside its program.
+    """The settings of the front, as it reads them beside its program.
 
     cc: the compiler's name; identity: see front_identity(). read, write: folders of compiled files as the build sees them; write
     may be "", then nothing is kept. prove: one answer in so many is compiled all the same and compared, none if 0. stands_in: files

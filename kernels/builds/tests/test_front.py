@@ -153,13 +153,6 @@ def test_what_is_lost_to_something_unused_is_reported(bench: Bench, old: str, ne
     assert theirs.stderr
 
 
-def _same_words(bench: Bench, source: str, *, complains: bool) -> None:
-    ours = bench.run("front", *FLAGS, "-c", "-o", "out.o", source)
-    theirs = bench.run("/usr/bin/gcc", *FLAGS, "-c", "-o", "out.o", source)
-    assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
-    assert bool(theirs.stderr) == complains
-
-
 @pytest.mark.parametrize(("good", "bad", "header"), CONTEXTS.values(), ids=CONTEXTS)
 def test_what_is_right_in_one_source_is_read_again_where_other_things_stand_before_it(
     bench: Bench, good: str, bad: str, header: str
@@ -169,10 +162,10 @@ def test_what_is_right_in_one_source_is_read_again_where_other_things_stand_befo
     bench.write(b_c='#include "bad.h"\n#include "h.h"\nint two;\n')
     bench.write(c_c='#include "swap.h"\n#include "h.h"\nint three;\n')
     for source, complains in (("a.c", False), ("b.c", True), ("c.c", False)):
-        _same_words(bench, source, complains=complains)
+        bench.compare_words(source, complains=complains)
     bench.write(swap_h=bad)
     for _ in range(2):
-        _same_words(bench, "c.c", complains=True)
+        bench.compare_words("c.c", complains=True)
 
 
 @pytest.mark.parametrize(("promise", "kept"), PROMISES.values(), ids=PROMISES)
@@ -181,59 +174,10 @@ def test_what_a_header_promises_and_a_source_does_not_keep_is_reported(
 ) -> None:
     bench.write(h_h=promise, late_h=kept, a_c='#include "h.h"\n#include "late.h"\nint one;\n')
     bench.write(b_c='#include "h.h"\nint two;\n')
-    _same_words(bench, "a.c", complains=False)
-    _same_words(bench, "b.c", complains=True)
+    bench.compare_words("a.c", complains=False)
+    bench.compare_words("b.c", complains=True)
     bench.write(late_h="")
-    _same_words(bench, "a.c", complains=True)
-
-
-def test_a_warning_that_macros_are_spared_is_said_where_no_macro_is(bench: Bench) -> None:
-    header = "#define IS_THERE(place) ((place) != 0)\nextern int shapes[3];\nextern int idle(int a);\n"
-    source = '#include "h.h"\nint entry(int a)\n{\n\treturn IS_THERE(shapes) ? a : 0;\n}\n'
-    bench.write(h_h=header, a_c=source)
-    _same_words(bench, "a.c", complains=False)
-    assert bench.events() == ["miss"]
-    # Its headers have not been read as others must have read them, so they are checked once where they change.
-    for change, events in (("", ["hit"]), ("extern int fresh(void);\n", ["checked", "hit"])):
-        bench.write(h_h=header + change)
-        assert bench.code("front") == bench.code("/usr/bin/gcc")
-        assert bench.events()[-len(events) :] == events
-        _same_words(bench, "a.c", complains=False)
-        assert "hit" in bench.events()
-    # A reproducer has no store, and must make the same file.
-    assert bench.compile("clean") == bench.compile()
-    bench.write(a_c=source.replace("IS_THERE(shapes)", "((shapes) != 0)"))
-    _same_words(bench, "a.c", complains=True)
-
-
-def test_a_file_whose_text_alone_has_warnings_is_answered_while_all_that_it_reads_is_the_same(
-    bench: Bench,
-) -> None:
-    header = (
-        "#define IS_THERE(place) ((place) != 0)\nextern int shapes[3];\n"
-        "static inline int there(int a)\n{\n\treturn IS_THERE(shapes) ? a : 0;\n}\n"
-        "static inline int idle(int a)\n{\n\treturn there(a) + 1;\n}\n"
-    )
-    bench.write(h_h=header, a_c='#include "h.h"\nint entry(int a)\n{\n\treturn there(a);\n}\n')
-    for text, events in (
-        (header, ["miss"]),
-        (header, ["hit"]),
-        # What is checked brings the warning along.
-        (header.replace("a) + 1", "a) + 2"), ["again-check", "again-check", "miss"]),
-        (header.replace("a) + 1", "a) + 2"), ["hit"]),
-        (
-            header.replace("#define IS_THERE(place) ((place) != 0)\n", "").replace(
-                "IS_THERE(shapes)", "((shapes) != 0)"
-            ),
-            None,
-        ),
-    ):
-        bench.write(h_h=text)
-        if events is None:
-            _same_words(bench, "a.c", complains=True)
-        else:
-            assert bench.code("front") == bench.code("/usr/bin/gcc")
-            assert bench.events() == events
+    bench.compare_words("a.c", complains=True)
 
 
 def test_what_nobody_uses_is_checked_with_the_registers_that_have_names(bench: Bench) -> None:
@@ -265,14 +209,14 @@ def test_what_only_an_unused_function_uses_is_used(bench: Bench, idle: str) -> N
     user = f"static inline int user(void)\n{{\n\treturn {use};\n}}\n"
     bench.write(h_h=HEADER + idle + user, b_c=MAIN.replace("entry", "another"))
     for source in ("a.c", "b.c"):
-        _same_words(bench, source, complains=False)
+        bench.compare_words(source, complains=False)
     assert bench.events() == ["miss", "miss"]
     bench.write(h_h="extern int fresh(void);\n" + HEADER + idle + user)
-    _same_words(bench, "b.c", complains=False)
+    bench.compare_words("b.c", complains=False)
     assert bench.events() == ["checked", "hit"]
     bench.write(h_h=HEADER + idle)
     for source in ("a.c", "b.c"):
-        _same_words(bench, source, complains=True)
+        bench.compare_words(source, complains=True)
 
 
 def test_a_line_that_only_tells_where_a_warning_stands_is_not_checked_anew(bench: Bench) -> None:

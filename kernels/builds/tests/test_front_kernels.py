@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `bench.front_kernels` counts and how it ends."""
+"""The counts of `bench.front_kernels`, and its end."""
 
 from pathlib import Path
 

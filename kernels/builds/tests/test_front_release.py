@@ -26,7 +26,7 @@ TEXTS = {
     "its size": "int entry(void) { return sizeof(UTS_RELEASE); }",
     "its length": "int entry(void) { return __builtin_strlen(UTS_RELEASE); }",
 }
-# Where its characters are more than that, or where it cannot be told from others.
+# Where its characters are more than that, or where others look the same.
 BOUND = {
     "a character": "int entry(void) { return UTS_RELEASE[17]; }",
     "a comparison": "int entry(void) { return UTS_RELEASE[17] == '7'; }",
