@@ -49,6 +49,21 @@ def test_a_note_on_all_trends_is_here_too_and_one_of_another_is_not(
     assert "about something else" not in text
 
 
+def test_older_notes_are_behind_a_link(
+    page: Page, stepped: str, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("web.views.trend._MOST_NOTES", 2)
+    for number in range(3):
+        note(stepped, alice, f"remark {number}", number=number)
+    text = page(f"/trends/{stepped}/")
+    assert [number for number in range(3) if f'<div class="said">remark {number}' in text] == [1, 2]
+    assert text.count('class="pin"') == 3
+    assert '<a href="?notes=all#notes">All 3 notes</a>' in text
+    text = page(f"/trends/{stepped}/?notes=all")
+    assert [number for number in range(3) if f'<div class="said">remark {number}' in text] == [0, 1, 2]
+    assert "notes=all" not in text
+
+
 def test_a_submitter_writes_a_note_at_a_revision(page: Page, submitter: Client, stepped: str) -> None:
     posted = {"revision": commit(5)[:40], "text": "bigger cache\r\nsince then"}
     answer = submitter.post(f"/trends/{stepped}/notes", posted)

@@ -27,6 +27,8 @@ _SHORT = 10
 _MOST_DRAWN = 400
 # Rows of the table; the chart and the files have all.
 _MOST_LISTED = 60
+# Notes, unless all are asked for; the chart has a mark for each, with its text.
+_MOST_NOTES = 30
 # Trends on a page of their list.
 _LISTED = 25
 
@@ -84,6 +86,7 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
     """The page of a trend; 422 where a note was refused."""
     sections = {step.index: _section(page.line, step) for step in page.steps}
     notes = list(trend_notes(page.line))
+    listed = notes[::-1][: None if request.GET.get("notes") == "all" else _MOST_NOTES]
     drawn = chart(page, notes)
     points = [
         (point, sections[index]["step"] if index in sections else None)
@@ -100,7 +103,8 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
         "points": points[::-1][:_MOST_LISTED],
         "unlisted": max(0, len(points) - _MOST_LISTED),
         "amount": len(points),
-        "notes": notes[::-1],
+        "notes": listed,
+        "more_notes": len(notes) - len(listed),
         "typed": typed,
     }
     return render(request, "web/trend.html", ctx, status=422 if typed.faults else 200)
