@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -106,15 +106,16 @@ class CompiledFiles:
 
     def trim(self, most_bytes: int) -> int:
         """Remove what was used longest ago until all stores together fit; return how many bytes went."""
-        files = list(_sizes(self.root.glob("*/*/*")))
-        size = sum(about.st_size for _, about in files)
+        files = list(_sizes(self.root))
+        size, gone = sum(about.st_size for _, about in files), 0
+        if size <= most_bytes:
+            return 0
         # Small files that many compilations share go last.
-        files.sort(key=lambda entry: (entry[0].suffix != ".o", entry[1].st_mtime))
-        gone = 0
+        files.sort(key=lambda entry: (not entry[0].endswith(".o"), entry[1].st_mtime))
         for path, about in files:
             if size - gone <= most_bytes:
                 break
-            path.unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
             gone += about.st_size
         return gone
 
@@ -134,12 +135,14 @@ def is_whole(data: bytes) -> bool:
     )
 
 
-def _sizes(paths: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
-    for path in paths:
-        with suppress(FileNotFoundError):  # another build trims as well
-            about = path.lstat()
-            if stat.S_ISREG(about.st_mode):
-                yield path, about
+def _sizes(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    for folder in root.glob("*/*"):
+        # Another build trims as well, and a store may be removed at any time.
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    if entry.is_file(follow_symlinks=False):
+                        yield entry.path, entry.stat(follow_symlinks=False)
 
 
 def _folders(folder: Path) -> list[str]:

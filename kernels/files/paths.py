@@ -16,6 +16,9 @@ LONGEST_NAME = 255
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 # NTFS drops what follows a colon and all dots and blanks at the end, and calls ".git" also "git~1".
 _DOT_GIT = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
+# A path whose parts are plain ASCII and begin with a letter, a digit or "_", as nearly all of a kernel: nothing below refuses it if it is
+# no longer than one part may be.
+_PLAIN = re.compile(r"\w[\w.+,=@-]*(?:/\w[\w.+,=@-]*)*", re.ASCII)
 
 
 def check_path(path: str) -> None:
@@ -70,6 +73,8 @@ def _both(path: str) -> TreeUnreadable:
 
 
 def _problem(path: str) -> str:
+    if len(path) <= LONGEST_NAME and _PLAIN.fullmatch(path):
+        return ""
     if not path:
         return "which is empty"
     if "\0" in path:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import random
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from kernels.builds.layers import over_base
 from kernels.errors import TreeUnreadable
+from kernels.files import paths
 from kernels.files.beneath import Beneath
 from kernels.files.paths import check_path, check_paths
 from kernels.tests.stranger import FILE, FOLDER, LINK, MODULE, SCRIPT, Stranger, snapshot
@@ -364,6 +366,40 @@ GOOD = [
 @pytest.mark.parametrize("path", GOOD)
 def test_an_ordinary_path_is_taken(path: str) -> None:
     check_path(path)
+
+
+def test_the_quick_look_at_a_path_agrees_with_the_look_at_each_of_its_parts() -> None:
+    chance, seen = random.Random(1), set[bool]()
+    pieces = (
+        "a",
+        "Z9",
+        "_",
+        ".",
+        "..",
+        "/",
+        "//",
+        "\\",
+        ".git",
+        "GIT~1",
+        "git~12",
+        ":",
+        " ",
+        "\u200c",
+        "+",
+        "-",
+        "x" * 130,
+        "é",
+        "\0",
+    )
+    for _ in range(20_000):
+        path = "".join(chance.choices(pieces, k=chance.randrange(1, 6)))
+        quick = len(path) <= paths.LONGEST_NAME and bool(paths._PLAIN.fullmatch(path))
+        refused = (
+            any(paths._part_problem(part) for part in path.split("/")) or path.startswith("/") or "\0" in path
+        )
+        assert not (quick and refused), path
+        seen.add(quick)
+    assert seen == {False, True}
 
 
 @pytest.mark.parametrize(
