@@ -21,7 +21,7 @@ from kernels.errors import ConfigRejected
 from kernels.trees.tree import NamedRevision, SourceTree
 
 # Part of every key: raise it when the way of building changes the bytes, or what a key stands for.
-RECIPE = 3
+RECIPE = 4
 # The same for builds by the compiler front, and part of all that it keeps: raise it when the front looks at a file in another way. Each
 # base is built once more then, for a variant over an older one would find nothing of it in the store.
 FRONT_RECIPE = "front 6"
@@ -107,10 +107,10 @@ def family_key(request: BuildRequest, config: str, *, front: str = "") -> str:
 def local_version(key: str) -> str:
     """Return the end of the release, of the same length in every build, so that equal code can be recognised.
 
-    It ends with "q", for the linker lets a string that is the end of another share its bytes: with "a", a kernel's "a" would be within its
-    release or elsewhere, and its address another, by the key alone (docs/design/front.md).
+    It ends with "zq", for the linker lets a string that is the end of another share its bytes: with "a", a kernel's "a" would be within its
+    release or elsewhere, and its address another, by the key alone; with "q" its "cq", in one kernel of sixteen (docs/design/front.md).
     """
-    return f"-k{key[:RELEASE_DIGITS]}q"
+    return f"-k{key[:RELEASE_DIGITS]}zq"
 
 
 def _common(request: BuildRequest, tree_id: str, config: str, front: str) -> list[object]:

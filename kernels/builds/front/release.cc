@@ -5,7 +5,7 @@ namespace front {
 
 namespace {
 
-constexpr std::string_view GENERATED = "include/generated/utsrelease.h", BEGIN = "-k", END = "q\"", DIGITS = "0123456789abcdef";
+constexpr std::string_view GENERATED = "include/generated/utsrelease.h", BEGIN = "-k", END = "zq\"", DIGITS = "0123456789abcdef";
 
 bool &stands_in() {
     static bool stands_in = false;
@@ -21,11 +21,11 @@ bool names_release(std::string_view path) {
 }
 
 std::string find_release(std::string_view text) {
-    const size_t size = STAND_IN.size(), close = text.rfind(END);
-    if (!stands_in() || close == text.npos || close + 1 < size)
+    const size_t size = STAND_IN.size(), digits = size - END.size() + 1, close = text.rfind(END);
+    if (!stands_in() || close == text.npos || close < digits)
         return "";
-    const std::string_view found = text.substr(close + 1 - size, size);
-    const bool is_key = found.substr(0, BEGIN.size()) == BEGIN && found.find_first_not_of(DIGITS, BEGIN.size()) == size - 1;
+    const std::string_view found = text.substr(close - digits, size);
+    const bool is_key = found.substr(0, BEGIN.size()) == BEGIN && found.find_first_not_of(DIGITS, BEGIN.size()) == digits;
     return is_key && found != STAND_IN ? std::string(found) : "";
 }
 

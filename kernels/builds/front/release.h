@@ -9,7 +9,7 @@
 namespace front {
 
 // As kernels/builds/request.py ends a release, with a key that no build has.
-inline constexpr std::string_view STAND_IN = "-k000000000000q";
+inline constexpr std::string_view STAND_IN = "-k000000000000zq";
 
 // From now on: for this process.
 void stand_in_for_releases();

@@ -16,7 +16,7 @@ from kernels.tests.kept import kept
 pytestmark = pytest.mark.process
 
 KEYS = ("35f6d5385aff", "7bab95ddba88", "0000000000a7")
-STAND_IN = "6.1.0-k000000000000q"
+STAND_IN = "6.1.0-k000000000000zq"
 # What has the release as a text.
 TEXTS = {
     "an array": "const char banner[] = UTS_RELEASE;",
@@ -30,12 +30,12 @@ TEXTS = {
 BOUND = {
     "a character": "int entry(void) { return UTS_RELEASE[17]; }",
     "a comparison": "int entry(void) { return UTS_RELEASE[17] == '7'; }",
-    "a comparison of texts": 'int entry(void) { return __builtin_strcmp(UTS_RELEASE, "6.1.0-k7bab95ddba88q"); }',
-    "a copy": "void entry(char *to) { __builtin_memcpy(to, UTS_RELEASE, 20); }",
+    "a comparison of texts": 'int entry(void) { return __builtin_strcmp(UTS_RELEASE, "6.1.0-k7bab95ddba88zq"); }',
+    "a copy": "void entry(char *to) { __builtin_memcpy(to, UTS_RELEASE, 21); }",
     "the stand-in beside it": f'const char *list[] = {{ UTS_RELEASE, "{STAND_IN}" }};',
-    "the stand-in in two parts": 'const char *list[] = { UTS_RELEASE, "6.1.0-k000000" "000000q" };',
+    "the stand-in in two parts": 'const char *list[] = { UTS_RELEASE, "6.1.0-k000000" "000000zq" };',
     "its name as a text": "#define TEXT(a) #a\n#define SPELT(a) TEXT(a)\nconst char *list[] = { SPELT(UTS_RELEASE), UTS_RELEASE };",
-    "a bare release": "#define TEXT(a) #a\n#define SPELT(a) TEXT(a)\nconst char *list[] = { UTS_RELEASE, SPELT(6.1.0-k000000000000q) };",
+    "a bare release": "#define TEXT(a) #a\n#define SPELT(a) TEXT(a)\nconst char *list[] = { UTS_RELEASE, SPELT(6.1.0-k000000000000zq) };",
 }
 
 

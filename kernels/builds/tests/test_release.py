@@ -12,7 +12,7 @@ pytestmark = pytest.mark.process
 
 SOURCE = """
 const char *const release = "6.1.192{end}";
-const char *const ends[] = {{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f", "fd", "0a"}};
+const char *const ends[] = {{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f", "fd", "0a", "cq", "8021q"}};
 const char *const others[] = {{"sse4a", "cloud", "0x0", "half"}};
 """
 
@@ -32,5 +32,7 @@ def test_no_string_of_a_kernel_moves_into_its_release(tmp_path: Path) -> None:
         "1b8b2c4d0c4a",
         "00000000000a",
         "6fc0000000fd",
+        "a9b2033a5e3c",
+        "a9b203338021",
     ]
     assert len({_linked(tmp_path, key) for key in keys}) == 1
