@@ -201,7 +201,7 @@ def _fill(trial: Trial, files: list[Source], store: Path, until: float) -> Itera
     front = place_front(
         trial.program,
         trial.place / "fill",
-        FrontSettings("gcc", trial.identity, [str(store)], str(store), stands_in=True),
+        FrontSettings("gcc", trial.identity, [str(store)], str(store), release_placeholder=True),
     )
     for file in files:
         if time.monotonic() > until:
@@ -222,7 +222,7 @@ def _compare(trial: Trial, change: Changed, files: list[Source], base: dict[Sour
         front = place_front(
             trial.program,
             trial.place / "front",
-            FrontSettings("gcc", trial.identity, read, str(written), stands_in=True),
+            FrontSettings("gcc", trial.identity, read, str(written), release_placeholder=True),
         )
         left = trial.sweep(front, file, base[file])
         # By what the sweep put beside the object, where it did not leave it.

@@ -88,7 +88,7 @@ class Front:
             _OUT,
             prove=PROVEN,
             # Two releases do not show what code makes of single digits, so a stranger's code is compiled with its own release.
-            stands_in=origin == TRUSTED,
+            release_placeholder=origin == TRUSTED,
         )
         place_front(program, own / _PROGRAM, settings)
         (own / _PROGRAM).chmod(_READABLE)

@@ -30,7 +30,7 @@ class FrontSettings:
     """The settings of the front, as it reads them beside its program.
 
     cc: the compiler's name; identity: see front_identity(). read, write: folders of compiled files as the build sees them; write
-    may be "", then nothing is kept. prove: one answer in so many is compiled all the same and compared, none if 0. stands_in: files
+    may be "", then nothing is kept. prove: one answer in so many is compiled all the same and compared, none if 0. release_placeholder: files
     that name the kernel's release are answered with its digits put in.
     """
 
@@ -39,7 +39,7 @@ class FrontSettings:
     read: Sequence[str] = ()
     write: str = ""
     prove: int = 0
-    stands_in: bool = False
+    release_placeholder: bool = False
 
 
 def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
@@ -94,7 +94,7 @@ def place_front(program: Path, folder: Path, settings: FrontSettings) -> Path:
     lines += [f"read {path}" for path in settings.read]
     lines += [f"write {settings.write}"] if settings.write else []
     lines += [f"prove {settings.prove}"] if settings.prove else []
-    lines += ["release stand-in"] if settings.stands_in else []
+    lines += ["release placeholder"] if settings.release_placeholder else []
     (folder / "front.conf").write_text("\n".join(lines) + "\n")
     for name in (settings.cc, SWEEP):
         shutil.copyfile(program, folder / name)

@@ -328,8 +328,8 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
 // Whether the compiler makes the same of today's release, but for its characters: it may have made numbers of them, or have compared them.
 bool Compilation::has_release_as_text(std::string text, std::string assembly) const {
     std::string other;
-    replace_all(text, STAND_IN, file_.unit.release);
-    replace_all(assembly, STAND_IN, file_.unit.release);
+    replace_all(text, PLACEHOLDER, file_.unit.release);
+    replace_all(assembly, PLACEHOLDER, file_.unit.release);
     return compiler_.compile(text) == 0 && read_file(temporary_(".s"), other) && other == assembly;
 }
 
@@ -390,7 +390,7 @@ std::string Compilation::check(const Entry &entry) {
 std::string Compilation::of_today(const Entry &entry, std::string &assembly) const {
     const std::string why = lines_of_today(entry, assembly);
     if (!file_.unit.release.empty())
-        replace_all(assembly, STAND_IN, file_.unit.release);
+        replace_all(assembly, PLACEHOLDER, file_.unit.release);
     return why;
 }
 

@@ -62,21 +62,21 @@ public:
             if (!read_text(kept.data(), memory_, text.text))
                 text.text = {};
             else if (names_release(path))
-                stand_in(text);
+                put_placeholder(text);
             known = known_.emplace(kept.substr(0, path.size()), text).first;
         }
         return known->second.text.data() ? &known->second : nullptr;
     }
 
 private:
-    void stand_in(Text &text) {
+    void put_placeholder(Text &text) {
         const std::string release = find_release(text.text);
         if (release.empty())
             return;
         text.release = memory_.copy(release);
         // With what stands around it, see read_text().
         std::string whole(text.text.data() - 1, text.text.size() + 3);
-        replace_all(whole, release, STAND_IN);
+        replace_all(whole, release, PLACEHOLDER);
         text.text = memory_.copy(whole).substr(1, text.text.size());
     }
 

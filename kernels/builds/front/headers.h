@@ -18,7 +18,7 @@ namespace front {
 struct Header {
     std::string_view path;  // as gcc spells it
     std::string_view text;  // between a newline and a null
-    std::string_view release;  // the end of the kernel's release, if the text has STAND_IN for it
+    std::string_view release;  // the end of the kernel's release, if the text has PLACEHOLDER for it
     uint32_t guard = NO_NAME;   // a macro: while it is defined the file has nothing
     bool once = false;
     bool used = false;

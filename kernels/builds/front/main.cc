@@ -14,8 +14,8 @@ int main(int argc, char **argv) {
         std::fputs("kperflab-front: front.conf is missing or names no compiler\n", stderr);
         return 127;
     }
-    if (settings.stands_in)
-        front::stand_in_for_releases();
+    if (settings.release_placeholder)
+        front::use_release_placeholder();
     if (settings.program == "sweep")
         return front::sweep(settings, {argv + 1, argv + argc});
     return front::Compilation(settings, {argv + 1, argv + argc}).make();

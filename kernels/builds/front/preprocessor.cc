@@ -65,7 +65,7 @@ public:
         enter(*input);
         read();
         if (released_)
-            look_for_stand_ins();
+            look_for_placeholders();
     }
 
     std::vector<std::string_view> seen;  // files, in the order of their first reading
@@ -117,11 +117,11 @@ private:
     }
 
     // What stands for the release must be told from a text that has these characters by itself, or the release itself.
-    void look_for_stand_ins() const {
+    void look_for_placeholders() const {
         const std::string_view text = released_->text;
         for (auto &token : unit_.tokens) {
             const bool is_text = token.kind() == Kind::Text || token.kind() == Kind::Pragma, is_there = token.text >= text.data() && token.text < text.data() + text.size();
-            if (is_text && !is_there && (token.view().find(STAND_IN) != token.view().npos || token.view().find(unit_.release) != token.view().npos))
+            if (is_text && !is_there && (token.view().find(PLACEHOLDER) != token.view().npos || token.view().find(unit_.release) != token.view().npos))
                 throw Unfit{"own-release"};
         }
     }

@@ -9,15 +9,15 @@
 namespace front {
 
 // As kernels/builds/request.py ends a release, with a key that no build has.
-inline constexpr std::string_view STAND_IN = "-k000000000000zq";
+inline constexpr std::string_view PLACEHOLDER = "-k000000000000zq";
 
 // From now on: for this process.
-void stand_in_for_releases();
+void use_release_placeholder();
 
 // Whether kbuild writes the release to a file of this path.
 bool names_release(std::string_view path);
 
-// The end of the release in the text of that file, or "" where nothing stands in for it.
+// The end of the release in the text of that file, or "" where it is to stay.
 std::string find_release(std::string_view text);
 
 // Puts the one in the place of the other, which is as long, wherever it stands.

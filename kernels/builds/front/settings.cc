@@ -35,7 +35,7 @@ bool read_settings(Settings &settings) {
         else if (word == "write")
             settings.write = value;
         else if (word == "release")
-            settings.stands_in = value == "stand-in";
+            settings.release_placeholder = value == "placeholder";
         else if (word == "prove")
             settings.prove = std::strtoul(value.c_str(), nullptr, 10);
     }

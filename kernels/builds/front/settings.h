@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What the lab wrote for the front into "front.conf", next to the program: lines "compiler PATH", "identity HEX", "read FOLDER"
 // (several), "write FOLDER", "prove N": one answer in so many is compiled all the same, and must have the same code; and "release
-// stand-in": other digits stand for those of the kernel's release (release.h).
+// placeholder": the store keeps other digits for those of the kernel's release (release.h).
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Settings {
     std::string program;  // by which name it was called
     std::string compiler, identity, write;
     std::vector<std::string> read;
-    bool stands_in = false;
+    bool release_placeholder = false;
     unsigned prove = 0;  // one answer in so many, none if 0
 };
 

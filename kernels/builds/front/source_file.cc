@@ -44,10 +44,10 @@ std::string SourceFile::read(const Words &more) {
         is_ours_ = true;
     }
     const std::string release = is_ours_ ? file.unit.release : "";
-    if (!release.empty() && text.find(STAND_IN) != text.npos)
+    if (!release.empty() && text.find(PLACEHOLDER) != text.npos)
         return "release";
     if (!release.empty())
-        replace_all(text, release, STAND_IN);
+        replace_all(text, release, PLACEHOLDER);
     file.unit.text = std::move(text);
     is_gccs_ = true;
     const uint32_t names = file.unit.names.count();

@@ -81,7 +81,7 @@ struct Unit {
     std::vector<UsedMacro> macros;
     std::vector<uint32_t> places;  // where in the text the tokens stand, if they were read from elsewhere
     std::string_view folder;  // the working directory, if the markers name it
-    std::string release;      // the end of the kernel's release, where the tokens have STAND_IN for it
+    std::string release;      // the end of the kernel's release, where the tokens have PLACEHOLDER for it
     bool relined = false;     // a #line says where text comes from, so that no file has it there
     std::string reason;       // why the file was not understood, or ""
 

@@ -19,13 +19,15 @@ class Bench:
 
     folder: Path
     program: Path
-    stands_in: bool = False
+    release_placeholder: bool = False
     store: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.store = self.folder / "store"
         self.store.mkdir(parents=True)
-        settings = FrontSettings("gcc", IDENTITY, write=str(self.store), stands_in=self.stands_in)
+        settings = FrontSettings(
+            "gcc", IDENTITY, write=str(self.store), release_placeholder=self.release_placeholder
+        )
         place_front(self.program, self.folder / "front", settings)
         place_front(self.program, self.folder / "clean", FrontSettings("gcc", IDENTITY))
 

@@ -155,7 +155,7 @@ def test_a_poisoned_object_is_answered_to_its_own_origin_alone(tmp_path: Path, p
     bench.write(a_c=MAIN)
     for origin, expected in (("patch-1", evil), ("patch-2", good), ("trusted", good)):
         read = [str(path) for path in stores.readable(origin)]
-        place_front(program, bench.folder / "front", FrontSettings("gcc", IDENTITY, read, ""))
+        place_front(program, bench.folder / "front", FrontSettings("gcc", IDENTITY, read))
         assert bench.compile() == expected
 
 

@@ -106,22 +106,21 @@ SIZED = {
 }
 SOURCES = RESIZED | SIZED
 QUICK = (
-    *(
-        "a member",
-        "a member of a structure without a name",
-        "a function",
-        "what a function returns",
-        "a place",
-    ),
-    *(
-        "a size that decides alike",
-        "the size",
-        "any",
-        "a copy",
-        "a variable by its own type",
-        "a step in a list",
-    ),
-    *("one of two", "a case", "bits", "room behind a list"),
+    "a member",
+    "a member of a structure without a name",
+    "a function",
+    "what a function returns",
+    "a place",
+    "a size that decides alike",
+    "the size",
+    "any",
+    "a copy",
+    "a variable by its own type",
+    "a step in a list",
+    "one of two",
+    "a case",
+    "bits",
+    "room behind a list",
 )
 
 
