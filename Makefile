@@ -40,21 +40,24 @@ status:  ## what of it runs
 	@$(PYTHON) -m workers.service.control status
 
 test: setup-dev  ## check, tests that start processes, and one of each real thing: kernel, browser, PostgreSQL, API, faults
-	$(call parts,lint+fast kernel+postgres guests+pages process+faults)
+	$(call parts,lint+fast process+faults+kernel.guests.pages.postgres)
 
 test-all: setup-all  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
-	$(call parts,lint+fast audit kernel+postgres guests+pages process+faults thorough campaign fleet)
+	$(call parts,lint+fast audit process+faults+kernel.guests.pages.postgres thorough campaign fleet)
 
 check: setup-dev  ## the fast loop: linters, types, and the tests that start no process
 	$(call parts,lint+fast)
 
-# Parts joined by "+" run two at a time. Each part runs even where one before it failed; ends with a table, and
-# badly if one did.
+# Parts joined by "+" run beside each other, parts joined by "." one after the other. Each part runs even where one before it
+# failed; ends with a table, and badly if one did.
 define parts
 @mkdir -p build; : > build/parts; failed=0; for stage in $(1); do \
-	$(MAKE) --no-print-directory --keep-going -j2 $$(echo "timed-$$stage" | sed 's/+/ timed-/g') || failed=1; \
+	$(MAKE) --no-print-directory --keep-going -j $$(echo "row-$$stage" | sed 's/+/ row-/g') || failed=1; \
 done; echo; cat build/parts; exit $$failed
 endef
+
+row-%:
+	@failed=0; for part in $$(echo $* | tr . ' '); do $(MAKE) --no-print-directory timed-$$part || failed=1; done; exit $$failed
 
 # The second line of `times` has the minutes and seconds of what the shell started, user and system, and waited for: not guests, which libvirt runs.
 timed-%:
