@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lab's figures for Prometheus, read from the tables at each scrape: any web process tells the same.
 
-Labels are targets, queues, hosts, states: what an operator set up. Experiments, people and workers' processes are none.
+Labels are targets, groups, queues, hosts, states: what an operator set up. Experiments, people and workers' processes are none.
 """
 
 import shutil
@@ -16,8 +16,15 @@ from prometheus_client import generate_latest
 
 from lab.audit.log import refusals_of_the_day
 from lab.models import Chore
-from lab.operations import last_hour as vitals
 from lab.operations.lab_faults import corrupt_artifacts_ever
+from lab.operations.last_hour import (
+    deliveries_waiting,
+    drifts,
+    experiments_by_state,
+    last_hour,
+    late_answers_ever,
+    lost_claims,
+)
 from lab.operations.readiness import readiness
 from lab.runs.open_claims import held_leases
 from lab.runs.queue_list import queue_lines
@@ -71,13 +78,13 @@ def _lines() -> Iterator[str]:
     yield from _workers(workers)
     yield from storage_figures()
     yield from _last_hour()
-    states = {(state,): number for state, number in vitals.experiments_by_state().items()}
+    states = {(state,): number for state, number in experiments_by_state().items()}
     yield from gauge("kperflab_experiments", "Experiments by state.", ("state",), states)
-    waits = {(): vitals.deliveries_waiting()}
+    waits = {(): deliveries_waiting()}
     yield from gauge("kperflab_deliveries_waiting", "Events that wait for delivery.", (), waits)
-    late = vitals.late_answers_ever()
+    late = late_answers_ever()
     yield from counter("kperflab_late_answers", "Results refused because their claim had expired.", late)
-    lost = {(host,): number for host, number in vitals.lost_claims().items()}
+    lost = {(host,): number for host, number in lost_claims().items()}
     about = "Claims taken back in the last hour from processes that were gone or stalled."
     yield from gauge("kperflab_last_hour_lost_claims", about, ("host",), lost)
     about = "Artifacts that differ from what was built."
@@ -106,7 +113,7 @@ def _targets(workers: Iterable[ReportedWorker], waiting: Sequence[WaitingBoots])
     served = {
         queue for worker in workers if not worker.gone and not worker.idle_reason for queue in worker.queues
     }
-    drift = vitals.drifts()
+    drift = drifts()
     rows = {}
     for line in target_healths(waiting):
         row, at = line.row, line.checked_at
@@ -137,7 +144,7 @@ def _workers(workers: Iterable[ReportedWorker]) -> Iterator[str]:
 
 
 def _last_hour() -> Iterator[str]:
-    hour = vitals.last_hour()
+    hour = last_hour()
     about, labels = "Builds that ended in the last hour.", ("queue", "state", "blame")
     yield from gauge("kperflab_last_hour_builds", about, labels, hour.builds)
     about, labels = "Boots that ended in the last hour.", ("target", "outcome", "blame")
@@ -148,10 +155,9 @@ def _last_hour() -> Iterator[str]:
     built = {(queue,): durations for queue, durations in hour.build_s.items()}
     about = "What was compiled in the last hour."
     yield from histogram("kperflab_last_hour_build_seconds", about, ("queue",), built)
-    about = (
-        "Duration of each step of the boots of the last hour; run is the whole boot, from claim to record."
-    )
-    yield from histogram("kperflab_last_hour_step_seconds", about, ("step", "target"), hour.steps_s)
+    # Some eight steps of sixteen buckets each: for each of a thousand targets that would be most of a scrape.
+    about = "Duration of each step of the last hour's boots, by group or target without one; run: from claim to record."
+    yield from histogram("kperflab_last_hour_step_seconds", about, ("step", "group"), hour.steps_s)
 
 
 _ROOMS = (

@@ -48,7 +48,8 @@ class LastHour:
     """Work that ended in the last hour.
 
     builds: by queue, state and blame; runs: by target, outcome and blame; retries: attempts beyond the first, by kind.
-    build_s: by queue; steps_s: by step and target, "run" is the whole from claim to record.
+    build_s: by queue; steps_s: by step and group of equal targets (a target in no group stands for itself, under its name); the step "run" is the
+    whole from claim to record.
     """
 
     builds: Mapping[tuple[str, str, str], int]
@@ -74,17 +75,21 @@ def last_hour() -> LastHour:
     runs = Counter[tuple[str, str, str]]()
     steps_s: dict[tuple[str, str], DurationHistogram] = defaultdict(DurationHistogram)
     booted = Run.objects.filter(finished_at__gte=since).exclude(outcome="").order_by("pk")
-    # A boot that was queued again has no place any more: where it was lost, or asked for.
-    place = Coalesce("target__name", "lost_on__name", "experiment__target__name")
-    for name, outcome, blame, attempt, began, ended, steps in booted.annotate(place=place).values_list(
-        "place", "outcome", "blame", "attempt", "started_at", "finished_at", "steps"
+    # A boot that was queued again has no target any more: where it was lost, or asked for.
+    asked = {
+        column: Coalesce(f"target__{column}", f"lost_on__{column}", f"experiment__target__{column}")
+        for column in ("name", "group")
+    }
+    for name, group, outcome, blame, attempt, began, ended, steps in booted.values_list(
+        *asked.values(), "outcome", "blame", "attempt", "started_at", "finished_at", "steps"
     ):
+        equal = group or name
         runs[name, outcome, blame] += 1
         retries["run"] += max(0, attempt - 1)
         if began and ended:
-            steps_s["run", name].add(max(0.0, (ended - began).total_seconds()))
+            steps_s["run", equal].add(max(0.0, (ended - began).total_seconds()))
         for step, seconds in _step_seconds(steps):
-            steps_s[step, name].add(seconds)
+            steps_s[step, equal].add(seconds)
     return LastHour(builds, runs, retries, build_s, steps_s)
 
 

@@ -122,9 +122,9 @@ def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
         'kperflab_last_hour_lost_claims{host="h1"}': 2,
         'kperflab_last_hour_lost_claims{host="h3"}': None,
         'kperflab_experiments{state="running"}': 1,
-        'kperflab_last_hour_step_seconds_bucket{le="2.5",step="boot",target="guest"}': 1,
-        'kperflab_last_hour_step_seconds_bucket{le="1.0",step="boot",target="guest"}': 0,
-        'kperflab_last_hour_step_seconds_gsum{step="workload",target="guest"}': 4.0,
+        'kperflab_last_hour_step_seconds_bucket{group="guest",le="2.5",step="boot"}': 1,
+        'kperflab_last_hour_step_seconds_bucket{group="guest",le="1.0",step="boot"}': 0,
+        'kperflab_last_hour_step_seconds_gsum{group="guest",step="workload"}': 4.0,
         'kperflab_last_hour_build_seconds_gcount{queue="build.x86_64.gcc"}': 2,
         'kperflab_ready{check="database"}': 1,
         'kperflab_kept_bytes{kind="run",place="home"}': 7,
@@ -137,6 +137,19 @@ def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
     assert samples['kperflab_lease_overdue_seconds{kind="run"}'] >= 40
     drift = [value for key, value in samples.items() if key.startswith("kperflab_target_drift_ratio")]
     assert drift == [pytest.approx(0.1)]
+
+
+def test_the_steps_of_equal_targets_are_counted_together(client: Client, busy: None) -> None:
+    Target.objects.filter(name="guest").update(group="racks")
+    twin = Target.objects.create(name="twin", group="racks")
+    second = Run.objects.order_by("position")[1]
+    Run.objects.filter(pk=second.pk).update(
+        target=twin, outcome="finished", finished_at=timezone.now(), steps={"boot": 3.0}
+    )
+    samples = figures(client)
+    assert samples['kperflab_last_hour_step_seconds_gcount{group="racks",step="boot"}'] == 2
+    assert samples['kperflab_last_hour_step_seconds_gsum{group="racks",step="boot"}'] == 5.0
+    assert samples['kperflab_last_hour_runs{blame="",outcome="finished",target="guest"}'] == 1
 
 
 def test_a_kernel_that_may_not_boot_yet_waits_in_no_queue(client: Client, db: None) -> None:
