@@ -6,19 +6,22 @@ that are compared; their share of all waiting is shown beside them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lab.experiments.shown_description import case_view
 from lab.models import Variant
 from lab.models.states import Role
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree
 from lab.profiles.analysis.frame_shifts import doubt
-from lab.profiles.analysis.share_shifts import Floats
+from lab.profiles.analysis.share_shifts import CERTAIN, Floats
 from lab.profiles.analysis.share_table import VariantShares, share_table
 from lab.profiles.analysis.symbol_counts import Counts, callee_counts, caller_counts, symbol_counts
-from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.case_profiles import (
     EXACT,
     CaseProfiles,
@@ -54,11 +57,13 @@ def profile_page(
     """
     profiles = case_profiles(experiment_id, case_id, kind=kind)
     asked = asked or watched(profiles)
-    symbols = _symbol_rows(profiles)
+    symbols = _Symbols(profiles, _shares(profiles, [])[0]) if profiles.variants else None
     changes = exact_changes(case_id) if profiles.kind == EXACT else ()
-    claims = (
-        tuple(change.claims for change in changes if change.claims) if changes else _claims(profiles, symbols)
-    )
+    claims: tuple[VariantClaims, ...] = ()
+    if changes:
+        claims = tuple(change.claims for change in changes if change.claims)
+    elif symbols:
+        claims = _claims(symbols)
     return ProfilePage(
         experiment_id=experiment_id,
         name=profiles.experiment.name,
@@ -68,7 +73,7 @@ def profile_page(
         cases=tuple(case_view(other) for other in profiles.experiment.cases.all()),
         asked=asked,
         columns=tuple(_columns(profiles)),
-        symbols=symbols[:rows],
+        symbols=symbols.rows(symbols.order()[:rows]) if symbols else (),
         splits=_splits(profiles, asked) if split else (),
         changes=changes,
         claims=claims,
@@ -89,7 +94,7 @@ def neighbours(
         return Neighbours(symbol, (), variants, (), (), ())
     callers, callees = caller_counts(tree, [symbol]), callee_counts(tree, symbol)
     families = [callers.total, callers.by_caller.samples, callees.samples]
-    total, above, below, _ = _tables(profiles, families)
+    total, above, below = _tables(profiles, families)
     return Neighbours(
         symbol=symbol,
         raw=tree.raw.get(tree.names.index(symbol), ()),
@@ -125,16 +130,21 @@ def _idle(profiles: CaseProfiles, own: Flags) -> float:
     return left / max(left + int(profiles.tree.samples[own].sum()), 1)
 
 
+def _shares(profiles: CaseProfiles, families: Sequence[Integers]) -> tuple[tuple[VariantShares, ...], ...]:
+    """Return each family's rows by variant, that of all symbols last: how boots vary is learnt from it, whatever else is asked for."""
+    return share_table(
+        [*families, _symbol_family(profiles.tree)],
+        profiles.tree.samples,
+        profiles.owners,
+        base=profiles.base,
+        twin=profiles.twin,
+        unit=profiles.unit,
+    )
+
+
 def _tables(profiles: CaseProfiles, families: Sequence[Integers]) -> list[list[tuple[ShareCell, ...]]]:
-    """For each family its rows' cells. How boots vary is learnt from all symbols, whatever the family asks for."""
-    rows = [*families, _symbol_family(profiles.tree)]
-    whole, owners, base, twin = profiles.tree.samples, profiles.owners, profiles.base, profiles.twin
-    table = share_table(rows, whole, owners, base=base, twin=twin, unit=profiles.unit)
-    # All of a variant's waiting, or instructions, a boot.
-    exact = profiles.kind == EXACT
-    counted = [profiles.of(place) for place in range(len(profiles.variants))]
-    wholes = [float(profiles.tree.samples[profiles.drawn(own) if exact else own].mean()) for own in counted]
-    return [_cells(family, wholes, profiles.unit) for family in table]
+    """Return the cells of each family's rows."""
+    return [_cells(family, profiles) for family in _shares(profiles, families)[:-1]]
 
 
 def _symbol_family(tree: UnitedTree) -> Integers:
@@ -143,22 +153,30 @@ def _symbol_family(tree: UnitedTree) -> Integers:
     return np.concatenate((counts.own, counts.total))
 
 
+def _whole(profiles: CaseProfiles, place: int) -> float:
+    """All of a variant's waiting, or instructions, a boot."""
+    own = profiles.of(place)
+    return float(profiles.tree.samples[profiles.drawn(own) if profiles.kind == EXACT else own].mean())
+
+
 def _cells(
-    family: Sequence[VariantShares], wholes: Sequence[float], unit: Unit
+    family: Sequence[VariantShares], profiles: CaseProfiles, places: Integers | slice = slice(None)
 ) -> list[tuple[ShareCell, ...]]:
-    """Cells by row. wholes: what shares are of, by variant, where levels are amounts."""
+    """Return the cells of a family's rows, or of those at some places."""
+    unit = profiles.unit
     columns: list[list[ShareCell]] = []
     for place, variant in enumerate(family):
-        level, moved = variant.interval.share, variant.shifts
+        interval, moved = variant.interval, variant.shifts
+        level = interval.share[places]
         nothing: Iterable[None] = repeat(None)
-        shares = level if unit == "samples" else level / (wholes[place] or 1.0)
+        shares = level if unit == "samples" else level / (_whole(profiles, place) or 1.0)
         cells = map(
             ShareCell,
             shares.tolist(),
-            _known(variant.interval.low),
-            _known(variant.interval.high),
-            _known(moved.log_ratio) if moved else nothing,
-            _known(moved.q) if moved else nothing,
+            _known(interval.low[places]),
+            _known(interval.high[places]),
+            _known(moved.log_ratio[places]) if moved else nothing,
+            _known(moved.q[places]) if moved else nothing,
             nothing if unit == "samples" else _known(level),
             repeat(unit),
         )
@@ -174,8 +192,77 @@ def _known(values: Floats) -> list[float | None]:
     return listed
 
 
-def _claims(profiles: CaseProfiles, symbols: Sequence[SymbolRow]) -> tuple[VariantClaims, ...]:
+@dataclass(frozen=True, eq=False)
+class _Symbols:
+    """What is known of all symbols. shares: each variant's, of own samples of each name, then of total ones."""
+
+    profiles: CaseProfiles
+    shares: Sequence[VariantShares]
+
+    @cached_property
+    def levels(self) -> Floats:
+        """float64[variants, own or total, names]: shares, or amounts where those are compared."""
+        return self._by_name([variant.interval.share for variant in self.shares])
+
+    @cached_property
+    def certain(self) -> Flags:
+        """bool[variants, own or total, names]: whether it differs from the base's for more than chance."""
+        none = np.zeros(2 * len(self.profiles.tree.names), bool)
+        return self._by_name([one.shifts.q <= CERTAIN if one.shifts else none for one in self.shares])
+
+    @cached_property
+    def seen(self) -> Flags:
+        """bool[names]: whether any variant has a sample of it."""
+        seen: Flags = np.any(self.levels[:, 1] != 0, axis=0)
+        return seen
+
+    def _by_name(self, of_variants: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(of_variants).reshape(len(of_variants), 2, -1)
+
+    def order(self) -> Integers:
+        """int64[symbols]: places of names by their largest certain change; of those without one by their largest own share anywhere."""
+        base = self.profiles.base
+        moved = np.zeros(self.levels.shape[2])
+        if base is not None:
+            moved = np.where(self.certain, np.abs(self.levels - self.levels[base]), 0.0).max(axis=(0, 1))
+        order = np.lexsort((np.array(self.profiles.tree.names), -self.levels[:, 0].max(axis=0), -moved))
+        return order[self.seen[order]]
+
+    def rows(self, places: Integers) -> tuple[SymbolRow, ...]:
+        """Return the rows of some names."""
+        tree, lines = self.profiles.tree, self.profiles.lines
+        own, total = (_cells(self.shares, self.profiles, places + start) for start in (0, len(tree.names)))
+        names = [tree.names[place] for place in places]
+        raw = [tree.raw.get(int(place), ()) for place in places]
+        return tuple(
+            SymbolRow(*row)
+            for row in zip(names, raw, own, total, map(lines.get, names, repeat("")), strict=True)
+        )
+
+    def measured(self, place: int) -> Iterator[Measured]:
+        """Yield each symbol of one variant and of the base: in itself, or with what it calls where only that changed or it does nothing itself."""
+        base, tree = self.profiles.base, self.profiles.tree
+        own, total = self.certain[place, 0], self.certain[place, 1]
+        idle = self.levels[base, 0] + self.levels[place, 0] == 0
+        alone: Flags = own | ~(total | idle)
+        before, after, certain = (
+            np.where(alone, *values)
+            for values in (self.levels[base], self.levels[place], self.certain[place])
+        )
+        for at in np.flatnonzero(self.seen).tolist():
+            yield Measured(
+                tree.names[at],
+                float(before[at]),
+                float(after[at]),
+                bool(certain[at]),
+                not alone[at],
+                line=self.profiles.lines.get(tree.names[at], ""),
+            )
+
+
+def _claims(symbols: _Symbols) -> tuple[VariantClaims, ...]:
     """Return, of each candidate, the functions in its diffs beside its share of them and the base's."""
+    profiles = symbols.profiles
     base = profiles.base
     if base is None:
         return ()
@@ -187,54 +274,12 @@ def _claims(profiles: CaseProfiles, symbols: Sequence[SymbolRow]) -> tuple[Varia
             variants[variant.id],
             base=profiles.variants[base].name,
             unit=profiles.unit,
-            measured=(_measured(row, base, place) for row in symbols),
+            measured=symbols.measured(place),
         )
         for place, variant in enumerate(profiles.variants)
         if variant.role == Role.CANDIDATE
     )
     return tuple(claims for claims in claimed if claims)
-
-
-def _measured(row: SymbolRow, base: int, place: int) -> Measured:
-    """One symbol in itself; with what it calls where only that changed, or where it does nothing itself."""
-    alone = row.own[place].certain or not (
-        row.total[place].certain or row.own[base].size + row.own[place].size == 0
-    )
-    cells = row.own if alone else row.total
-    return Measured(
-        row.symbol, cells[base].size, cells[place].size, cells[place].certain, not alone, line=row.line
-    )
-
-
-def _symbol_rows(profiles: CaseProfiles) -> tuple[SymbolRow, ...]:
-    """Symbols by their largest certain change; those without one behind, by their largest own share anywhere."""
-    tree = profiles.tree
-    if not profiles.variants:
-        return ()
-    (cells,) = _tables(profiles, [])
-    rows = [
-        SymbolRow(
-            name,
-            tree.raw.get(place, ()),
-            cells[place],
-            cells[place + len(tree.names)],
-            profiles.lines.get(name, ""),
-        )
-        for place, name in enumerate(tree.names)
-        if any(cell.share for cell in cells[place + len(tree.names)])
-    ]
-    base = profiles.base
-
-    def weight(row: SymbolRow) -> tuple[float, float, str]:
-        moved = [
-            abs(cell.size - part[base].size)
-            for part in (row.own, row.total)
-            for cell in part
-            if base is not None and cell.certain
-        ]
-        return -max(moved, default=0.0), -max(cell.size for cell in row.own), row.symbol
-
-    return tuple(sorted(rows, key=weight))
 
 
 def _splits(profiles: CaseProfiles, asked: tuple[str, ...]) -> tuple[CallerSplit, ...]:
@@ -246,7 +291,7 @@ def _splits(profiles: CaseProfiles, asked: tuple[str, ...]) -> tuple[CallerSplit
         parts += [((symbol,), own) for symbol, own in counts.by_symbol]
     # A total and its callers are read together: one family for each table.
     families = [np.concatenate((own.samples.sum(axis=0, keepdims=True), own.samples)) for _, own in parts]
-    *tables, _ = _tables(profiles, families)
+    tables = _tables(profiles, families)
     return tuple(
         CallerSplit(symbols, cells[0], _rows(own, cells[1:]))
         for (symbols, own), cells in zip(parts, tables, strict=True)
