@@ -40,10 +40,10 @@ status:  ## what of it runs
 	@$(PYTHON) -m workers.service.control status
 
 test: setup-dev  ## check, tests that start processes, and one of each real thing: kernel, browser, PostgreSQL, API, faults
-	$(call parts,lint+fast process+faults+kernel.guests.pages.postgres)
+	$(call parts,lint+fast process+faults.postgres+kernel.guests.pages)
 
 test-all: setup-all  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
-	$(call parts,lint+fast audit process+faults+kernel.guests.pages.postgres thorough campaign fleet)
+	$(call parts,lint+fast audit process+faults.postgres+kernel.guests.pages thorough campaign fleet)
 
 check: setup-dev  ## the fast loop: linters, types, and the tests that start no process
 	$(call parts,lint+fast)

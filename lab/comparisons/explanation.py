@@ -12,11 +12,13 @@ from lab.errors import one_row
 from lab.experiments.environment import stored_artifact
 from lab.models import Comparison, Profile, Run, Switch, Variant
 from lab.models.states import Purpose, Role
+from lab.profiles.case_profiles import CaseProfiles, case_profiles
 from lab.profiles.claims import VariantClaims
 from lab.profiles.counters import CounterCell, CounterPage, Unavailable, change_of, counter_page
 from lab.profiles.exact import ExactChange, exact_changes
-from lab.profiles.page import profile_page
-from lab.profiles.shape import ProfilePage, ShareCell
+from lab.profiles.page import variant_doubt
+from lab.profiles.shape import ShareCell
+from lab.profiles.symbol_table import symbol_table
 from lab.statistics.verdict_words import CHANGES
 from workloads.instruction_clock import UNIT
 
@@ -131,8 +133,7 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
     ).select_related("variant")
 
     def moved(kind: str) -> MovedSymbols:
-        page = profile_page(experiment_id, row.case_id, rows=400, kind=kind, split=False)
-        return _symbols(page, base, row.variant)
+        return _symbols(case_profiles(experiment_id, row.case_id, kind=kind), base, row.variant)
 
     return Explanation(
         row=row,
@@ -169,21 +170,20 @@ def _metrics(row: Comparison) -> tuple[MovedMetric, ...]:
     )
 
 
-def _symbols(page: ProfilePage, base: Variant, variant: Variant) -> MovedSymbols:
-    places = {column.variant_id: place for place, column in enumerate(page.columns)}
+def _symbols(profiles: CaseProfiles, base: Variant, variant: Variant) -> MovedSymbols:
+    places = {profiled.id: place for place, profiled in enumerate(profiles.variants)}
     if base.pk not in places or variant.pk not in places:
         return MovedSymbols(False, "", ())
     ours, theirs = places[variant.pk], places[base.pk]
+    table = symbol_table(profiles)
     moved = [
         MovedSymbol(row.symbol, (row.own[theirs], row.own[ours]), (row.total[theirs], row.total[ours]))
-        for row in page.symbols
-        if row.own[ours].certain or row.total[ours].certain
+        for row in table.rows(table.moved(ours))
     ]
     moved.sort(
         key=lambda symbol: -max(abs(pair[1].size - pair[0].size) for pair in (symbol.own, symbol.total))
     )
-    claims = next((claim for claim in page.claims if claim.variant == variant.name), None)
-    return MovedSymbols(True, page.columns[ours].doubt, tuple(moved[:_MOST_SYMBOLS]), claims)
+    return MovedSymbols(True, variant_doubt(profiles, ours), tuple(moved[:_MOST_SYMBOLS]), table.claims(ours))
 
 
 def _counters(page: CounterPage, base: Variant, variant: Variant) -> MovedCounters:

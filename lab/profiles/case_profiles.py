@@ -9,7 +9,6 @@ from statistics import median
 import numpy as np
 
 from lab.errors import UnknownRow, one_row
-from lab.experiments.page import get_experiment
 from lab.models import Case, Experiment, Profile
 from lab.models.states import Role
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, align
@@ -154,8 +153,10 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
     unless a variant has no other.
     """
     kind = kind_named(kind) if kind else _usual_kind(case_id)
-    experiment = get_experiment(experiment_id)
-    case = one_row(experiment.cases.filter(pk=case_id), f"case {case_id} of experiment {experiment_id}")
+    case = one_row(
+        Case.objects.select_related("experiment").filter(pk=case_id, experiment=experiment_id),
+        f"case {case_id} of experiment {experiment_id}",
+    )
     rows = (
         Profile.objects.filter(run__case=case, run__state="done", kind=kind)
         .select_related("run__variant")
@@ -174,7 +175,9 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
     blobs = tuple(bytes(profile.tree) for profile in counted)
     tree = _aligned(blobs, idle or is_waited(unit_of(kind)), kind == EXACT)
     tables = tuple(bytes(profile.lines) if profile.lines else None for profile in counted)
-    return CaseProfiles(experiment, case, kind, tuple(variants), np.array(owners, np.int64), tree, tables)
+    return CaseProfiles(
+        case.experiment, case, kind, tuple(variants), np.array(owners, np.int64), tree, tables
+    )
 
 
 def kind_named(name: str) -> str:
