@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read bisections for pages: each step and its answer, and the conclusion."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.core.paginator import Page
-from django.db.models import prefetch_related_objects
 
 from lab.bisections.search import get_bisection
 from lab.from_attributes import from_attributes
@@ -15,6 +16,8 @@ from lab.models.states import BisectionState
 from lab.trends.page import RevisionView, StepView, TrendLine
 
 PAGE_SIZE = 50
+# What a bisection and the trend whose step it searches have in common, beside parameters, verdict and place.
+_CASE = ("tree_id", "workload", "preset", "metric", "clock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +82,41 @@ def bisections_of(line: TrendLine, step: StepView) -> tuple[BisectionLine, ...]:
 
 
 def bisections_of_each(steps: Sequence[tuple[TrendLine, StepView]]) -> list[tuple[BisectionLine, ...]]:
-    """Return the bisections that search each of these steps, in two questions."""
-    rows = list(
-        Bisection.objects.filter(
-            tree__in={line.tree_id for line, _ in steps},
-            workload__in={line.workload for line, _ in steps},
-            metric__in={line.metric for line, _ in steps},
-        ).select_related("tree", "target")
-        if steps
-        else ()
+    """Return the bisections that search each of these steps, in three questions."""
+    by_case = _commits_by_case([line for line, _ in steps])
+    found = [
+        [
+            bisection
+            for bisection, params, commits in by_case.get(_case(line, step), ())
+            if params == line.params and {step.good.commit, step.bad.commit} <= set(commits)
+        ]
+        for line, step in steps
+    ]
+    rows = Bisection.objects.select_related("tree", "target").prefetch_related("steps")
+    known = rows.in_bulk({bisection for of in found for bisection in of})
+    return [tuple(_line(known[bisection]) for bisection in of if bisection in known) for of in found]
+
+
+def _commits_by_case(
+    lines: Sequence[TrendLine],
+) -> Mapping[tuple[Any, ...], list[tuple[int, Any, list[str]]]]:
+    """Return by case the bisections that could search these trends: their number, parameters and commits; the newest first."""
+    rows = Bisection.objects.filter(
+        tree__in={line.tree_id for line in lines},
+        workload__in={line.workload for line in lines},
+        metric__in={line.metric for line in lines},
     )
-    matches = [[row for row in rows if _searches(row, line, step)] for line, step in steps]
-    # Many search other cases: what they did is not read.
-    prefetch_related_objects(list({row.pk: row for of in matches for row in of}.values()), "steps")
-    return [tuple(map(_line, of)) for of in matches]
+    by_case: dict[tuple[Any, ...], list[tuple[int, Any, list[str]]]] = defaultdict(list)
+    # A lab has hundreds, and few search what is asked: those become rows of the model alone.
+    for bisection, params, commits, group, name, *case in rows.order_by("-pk").values_list(
+        "pk", "params", "line", "target__group", "target__name", *_CASE, "verdict"
+    ):
+        by_case[*case, group or name].append((bisection, params, commits))
+    return by_case
 
 
-def _searches(row: Bisection, line: TrendLine, step: StepView) -> bool:
-    case = (row.tree_id, row.workload, row.preset, row.metric, row.clock, row.params, row.verdict)
-    asked = (line.tree_id, line.workload, line.preset, line.metric, line.clock, line.params, step.verdict)
-    there = (row.target.group or row.target.name) == line.target
-    return case == asked and there and {step.good.commit, step.bad.commit} <= set(row.line)
+def _case(line: TrendLine, step: StepView) -> tuple[Any, ...]:
+    return *(getattr(line, column) for column in _CASE), step.verdict, line.target
 
 
 def _line(row: Bisection) -> BisectionLine:
