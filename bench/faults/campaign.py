@@ -111,9 +111,9 @@ def _go_on(lane: Lane, plan: Plan) -> None:
     begun = time.monotonic()
     injected = 0
     while time.monotonic() - begun < plan.seconds and _filled(lane, hand, plan.count):
-        one = _inject_one(hand)
-        hand.held.remove(one)
-        _record(lane, one)
+        injection = _inject_one(hand)
+        hand.held.remove(injection)
+        _record(lane, injection)
         injected += 1
         if injected % plan.each == 0:
             _look_over(lane)

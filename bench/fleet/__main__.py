@@ -60,15 +60,15 @@ def growth(
     """Replay a part of a day for a fleet that grows; draw docs/fleet-cost.svg."""
     counts = sorted(int(word) for word in targets.split(","))
     days = _replay([Scenario(count, hours, speed, load, seed) for count in counts], keep=False)
-    for one in days:
-        if not one.spent.runs:
+    for day in days:
+        if not day.spent.runs:
             raise SystemExit(
-                f"no boot of {one.scenario.targets} targets was over in time, so there is no cost of one: give more --hours, or a lower --speed"
+                f"no boot of {day.scenario.targets} targets was over in time, so there is no cost of one: give more --hours, or a lower --speed"
             )
-    rows = [Growth.of(asdict(one)) for one in days]
+    rows = [Growth.of(asdict(day)) for day in days]
     print_growth(rows)
     _PICTURE.write_text(draw_growth(rows))
-    sys.exit(1 if any(one.wrong for one in days) else 0)
+    sys.exit(1 if any(day.wrong for day in days) else 0)
 
 
 def _replay(scenarios: list[Scenario], keep: bool) -> list[Day]:
@@ -80,11 +80,11 @@ def _replay(scenarios: list[Scenario], keep: bool) -> list[Day]:
     _RESULTS.mkdir(parents=True, exist_ok=True)
     days = []
     try:
-        for one in carry_out(scenarios, home, _free_port()):
-            print_day(one)
+        for day in carry_out(scenarios, home, _free_port()):
+            print_day(day)
             print(flush=True)
-            days.append(one)
-            (_RESULTS / f"{one.scenario.targets}.json").write_text(json.dumps(asdict(one), indent=1))
+            days.append(day)
+            (_RESULTS / f"{day.scenario.targets}.json").write_text(json.dumps(asdict(day), indent=1))
     except BaseException:
         keep = True
         print(f"bench: the state root with its logs is kept: {home}", file=sys.stderr)

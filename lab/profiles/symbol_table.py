@@ -44,7 +44,7 @@ class SymbolTable:
     def certain(self) -> Flags:
         """bool[variants, own or total, names]: whether it differs from the base's for more than chance."""
         none = np.zeros(2 * len(self.profiles.tree.names), bool)
-        return self._by_name([one.shifts.q <= CERTAIN if one.shifts else none for one in self.shares])
+        return self._by_name([own.shifts.q <= CERTAIN if own.shifts else none for own in self.shares])
 
     @cached_property
     def seen(self) -> Flags:

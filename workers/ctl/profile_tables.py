@@ -155,23 +155,23 @@ def _cell(cell: ShareCell) -> Text:
 
 def show_claims(console: Console, claims: Iterable[VariantClaims]) -> None:
     """Print, for each variant, the functions in its diffs: where they are, whether they changed, before and after."""
-    for one in claims:
-        table = plain_table(f"{one.variant}: functions in the diff, measured in {_CLAIM_UNITS[one.unit]}")
+    for side in claims:
+        table = plain_table(f"{side.variant}: functions in the diff, measured in {_CLAIM_UNITS[side.unit]}")
         for head in ("function", "measured"):
             table.add_column(head, overflow="fold")
-        for head in (one.base, one.variant):
+        for head in (side.base, side.variant):
             table.add_column(Text(head), justify="right")
-        for claim in one.claims:
+        for claim in side.claims:
             if claim.measured is not None:
-                table.add_row(*_claim_cells(claim, claim.measured, _CLAIM_SCALES.get(one.unit, 1.0)))
+                table.add_row(*_claim_cells(claim, claim.measured, _CLAIM_SCALES.get(side.unit, 1.0)))
         if table.row_count:
             console.print(table)
-        unseen = [claim.function for claim in one.claims if claim.measured is None]
+        unseen = [claim.function for claim in side.claims if claim.measured is None]
         _named(
-            console, f"{one.variant}: in the diff, not in the profiles (inlined, or not on the path)", unseen
+            console, f"{side.variant}: in the diff, not in the profiles (inlined, or not on the path)", unseen
         )
         _named(
-            console, f"{one.variant}: changed outside the diff", [change.symbol for change in one.unclaimed]
+            console, f"{side.variant}: changed outside the diff", [change.symbol for change in side.unclaimed]
         )
 
 

@@ -69,9 +69,9 @@ def why_unsigned(data: ComparisonData, variants: Sequence[VariantData]) -> str:
     if not variants:
         return "no Tested-by: no patch was tested"
     names = [variant["name"] for variant in variants]
-    for one in variants:
-        if one["state"] != "ready":
-            return f"no Tested-by: {name(one['name'])} was not built"
+    for variant in variants:
+        if variant["state"] != "ready":
+            return f"no Tested-by: {name(variant['name'])} was not built"
     for case, metric, cell in _cells(data, names):
         if cell["verdict"] == "regression":
             return f"no Tested-by: {name(cell['variant'])} makes {metric['name']} of {name(case)} worse"
