@@ -32,7 +32,7 @@ from lab.runs.queues import target_queue
 from lab.runs.workers import ReportedWorker, reported_workers
 from lab.storage.directory import DiskRoom, room_of
 from lab.storage.store_check import store_answer
-from lab.targets.health_overview import target_healths
+from lab.targets.health_overview import last_checks, target_healths
 from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 from web.metrics_text import counter, gauge, gauges, histogram
 from web.requestlog import counted_requests
@@ -113,12 +113,12 @@ def _targets(workers: Iterable[ReportedWorker], waiting: Sequence[WaitingBoots])
     served = {
         queue for worker in workers if not worker.gone and not worker.idle_reason for queue in worker.queues
     }
-    drift = drifts()
+    drift, checks = drifts(), last_checks()
     rows = {}
     for line in target_healths(waiting):
-        row, at = line.row, line.checked_at
+        row, check = line.row, checks.get(line.row.id)
         up = row.enabled and row.quarantined_at is None and target_queue(row.name) in served
-        checked, passed = (at.timestamp(), bool(line.check_ok)) if at else (None, None)
+        checked, passed = (check.at.timestamp(), check.ok) if check else (None, None)
         states = up, row.enabled, row.quarantined_at is not None, row.faults
         rows[row.name,] = (*states, checked, passed, drift.get(row.name))
     yield from gauges(_TARGETS, ("target",), rows)

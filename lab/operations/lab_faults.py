@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Max, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from lab.models import Build, Experiment, LateAnswer, Run, Variant
+from lab.models.states import BuildState, RunState
 
 LATELY = timedelta(days=7)
 SHOWN = 20
@@ -49,30 +51,18 @@ def lab_faults() -> tuple[FaultLine, ...]:
     since = timezone.now() - LATELY
     builds = Build.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
     runs = Run.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
-    shown = runs.select_related("target", "experiment__target", "variant")
+    place = Coalesce("target__name", "experiment__target__name")
     faults = [
-        FaultLine(
-            "build",
-            build.pk,
-            build.commit[:12],
-            build.queue,
-            build.problem,
-            build.finished_at,
-            build.state != "failed",
-        )
-        for build in builds.defer("request", "problem_detail")[:SHOWN]
+        FaultLine("build", pk, commit[:12], queue, problem, at, state != BuildState.FAILED)
+        for pk, commit, queue, problem, at, state in builds.values_list(
+            "pk", "commit", "queue", "problem", "finished_at", "state"
+        )[:SHOWN]
     ]
     faults += [
-        FaultLine(
-            "run",
-            run.pk,
-            f"{run.experiment.name}: {run.variant.name}",
-            (run.target or run.experiment.target).name,
-            run.problem,
-            run.finished_at,
-            run.state != "failed",
-        )
-        for run in shown.defer("environment", "extras", "problem_detail", "experiment__spec")[:SHOWN]
+        FaultLine("run", pk, f"{experiment}: {variant}", target, problem, at, state != RunState.FAILED)
+        for pk, experiment, variant, problem, at, state, target in runs.values_list(
+            "pk", "experiment__name", "variant__name", "problem", "finished_at", "state", place
+        )[:SHOWN]
     ]
     faults.sort(key=lambda fault: fault.at or since, reverse=True)
     return tuple(faults[:SHOWN])

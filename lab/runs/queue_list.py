@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the length of each queue, how long its work has been waiting, and which workers take from it."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +13,9 @@ from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 from lab.runs.queues import target_queue, waiting_queues
 from lab.runs.workers import ReportedWorker, reported_workers
 from lab.targets.waiting_boots import WaitingBoots, waiting_boots
+
+# The queue and the group of each target, by its key.
+Targets = Mapping[int, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,13 @@ def queue_lines(
     """
     boots = waiting_boots() if waiting is None else waiting
     takers, paused = _takers(reported_workers() if workers is None else workers)
-    waits, oldest, running = waiting_queues(boots), _oldest(boots), _running()
-    names = {*waits, *takers, *paused, *running}
-    names.update(map(target_queue, Target.objects.values_list("name", flat=True)))
+    targets = {
+        pk: (target_queue(name), group)
+        for pk, name, group in Target.objects.values_list("pk", "name", "group")
+    }
+    waits = waiting_queues(boots, paused.keys() - takers.keys())
+    oldest, running = _oldest(boots, targets), _running(targets)
+    names = {*waits, *takers, *paused, *running, *(queue for queue, _ in targets.values())}
     return tuple(
         QueueLine(
             name=name,
@@ -69,17 +76,18 @@ def _takers(workers: Sequence[ReportedWorker]) -> tuple[Mapping[str, list[str]],
     return takers, paused
 
 
-def _running() -> dict[str, int]:
+def _running(targets: Targets) -> Mapping[str, int]:
+    """Return by queue what is built or boots."""
     builds = Build.objects.filter(state=BuildState.BUILDING).order_by().values_list("queue")
-    counts = dict(builds.annotate(number=Count("pk")))
+    counts = Counter(dict(builds.annotate(number=Count("pk"))))
     boots = Run.objects.filter(state=RunState.RUNNING).order_by()
-    for target in boots.values_list("target__name", flat=True):
-        queue = target_queue(target or "")
-        counts[queue] = counts.get(queue, 0) + 1
+    counts.update(
+        targets[target][0] for target in boots.values_list("target", flat=True) if target in targets
+    )
     return counts
 
 
-def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, float]:
+def _oldest(waiting: Sequence[WaitingBoots], targets: Targets) -> dict[str, float]:
     """Return by queue the seconds since the oldest item became ready: since its submission, or for a boot since its kernel was built."""
     now = timezone.now()
     builds = Build.objects.filter(
@@ -87,14 +95,14 @@ def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, float]:
     ).order_by()
     first = builds.values_list("queue").annotate(since=Min("created_at"))
     oldest = {queue: (now - since).total_seconds() for queue, since in first}
-    by_key, by_group = dict[int, str](), defaultdict[str, list[str]](list)
-    for pk, name, group in Target.objects.values_list("pk", "name", "group"):
-        by_key[pk] = target_queue(name)
-        by_group[group].append(by_key[pk])
+    by_group = defaultdict[str, list[str]](list)
+    for queue, group in targets.values():
+        by_group[group].append(queue)
     for boots in waiting:
         if boots.ready_s is None:
             continue
         shared = boots.group and boots.target is None
-        for queue in by_group[boots.group] if shared else [by_key.get(boots.target or boots.asked, "")]:
+        own = targets.get(boots.target or boots.asked, ("", ""))[0]
+        for queue in by_group[boots.group] if shared else [own]:
             oldest[queue] = max(oldest.get(queue, boots.ready_s), boots.ready_s)
     return oldest

@@ -51,9 +51,14 @@ def build_queue(request: Mapping[str, Any]) -> str:
     return f"build.{BUILT.name}.{request['cc']}"[:100]
 
 
-def waiting_queues(waiting: Iterable[WaitingBoots] | None = None) -> Mapping[str, WaitingQueue]:
-    """Every queue in which something is ready to be taken, by its name. waiting: the boots that wait, where they are known."""
-    idle = _idle_queues()
+def waiting_queues(
+    waiting: Iterable[WaitingBoots] | None = None, idle: Set[str] | None = None
+) -> Mapping[str, WaitingQueue]:
+    """Every queue in which something is ready to be taken, by its name.
+
+    waiting: the boots that wait, idle: the queues whose every worker says why it takes nothing now, where they are known.
+    """
+    idle = _idle_queues() if idle is None else idle
     checks = [WaitingQueue(target_queue(name), 1, 0, True) for name in due_checks()]
     # Queued boots come first: checks are for machines that have nothing else to do.
     boots = _target_queues(waiting_boots() if waiting is None else waiting)

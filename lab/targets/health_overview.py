@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Count, F, Max, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
@@ -55,8 +56,6 @@ class TargetHealth:
     waiting: int
     last_finished: datetime | None
     complaints: tuple[str, ...]
-    checked_at: datetime | None
-    check_ok: bool | None
 
     @property
     def sized(self) -> bool:
@@ -88,43 +87,35 @@ class _Open:
 
 
 _NO_BOOTS, _NONE_OPEN = _Ended(), _Open()
-# When a target was checked last, and whether the check passed.
-Checked = tuple[datetime | None, bool | None]
-_UNCHECKED: Checked = (None, None)
 
 
-def target_healths(
-    waiting: Iterable[WaitingBoots] | None = None, *, checks: bool = True
-) -> tuple[TargetHealth, ...]:
-    """Every target with how it did, by name. waiting: the boots that wait, where they are known; checks: read the last ones, too."""
+class LastCheck(NamedTuple):
+    """The newest health check of a target."""
+
+    at: datetime
+    ok: bool
+
+
+def target_healths(waiting: Iterable[WaitingBoots] | None = None) -> tuple[TargetHealth, ...]:
+    """Every target with how it did, by name. waiting: the boots that wait, where they are known."""
     at = timezone.now()
     ended = _ended(at)
     still_open = _still_open(waiting_boots() if waiting is None else waiting)
+    # How to reach and tune a machine is for its own page.
+    targets = itertools.starmap(TargetRow, Target.objects.order_by("name").values_list(*TargetRow._fields))
     return tuple(
-        _health(
-            TargetRow(*target),
-            ended.get(target[0], _NO_BOOTS),
-            still_open.get(target[0], _NONE_OPEN),
-            checked,
-            at,
-        )
-        for target, checked in _targets(checks)
+        _health(target, ended.get(target.id, _NO_BOOTS), still_open.get(target.id, _NONE_OPEN), at)
+        for target in targets
     )
 
 
-def _targets(checks: bool) -> Iterator[tuple[tuple[Any, ...], Checked]]:
-    """Read all targets by name, each with its newest health check."""
-    # How to reach and tune a machine is for its own page.
-    rows = Target.objects.order_by("name")
-    if not checks:
-        for target in rows.values_list(*TargetRow._fields):
-            yield target, _UNCHECKED
-        return
+def last_checks(targets: Collection[int] | None = None) -> Mapping[int, LastCheck]:
+    """Return the newest check of these targets, or of all, by target; none of one that was never checked."""
+    rows = Target.objects.order_by() if targets is None else Target.objects.filter(pk__in=targets).order_by()
     newest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at", "-pk")
     # Two looks in an index for each: a join would read all checks.
     checked = rows.annotate(at=Subquery(newest.values("at")[:1]), ok=Subquery(newest.values("ok")[:1]))
-    for *target, at, ok in checked.values_list(*TargetRow._fields, "at", "ok"):
-        yield tuple(target), (at, ok)
+    return {target: LastCheck(at, ok) for target, at, ok in checked.values_list("pk", "at", "ok") if at}
 
 
 def _ended(at: datetime) -> dict[int, _Ended]:
@@ -163,9 +154,7 @@ def _still_open(boots_waiting: Iterable[WaitingBoots]) -> dict[int, _Open]:
     }
 
 
-def _health(
-    target: TargetRow, ended: _Ended, still_open: _Open, check: Checked, at: datetime
-) -> TargetHealth:
+def _health(target: TargetRow, ended: _Ended, still_open: _Open, at: datetime) -> TargetHealth:
     return TargetHealth(
         row=target,
         finished=ended.finished,
@@ -174,8 +163,6 @@ def _health(
         waiting=still_open.waiting,
         last_finished=ended.last,
         complaints=tuple(_complaints(target, ended, still_open, at)),
-        checked_at=check[0],
-        check_ok=check[1],
     )
 
 

@@ -19,7 +19,7 @@ _ILL = 3
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Show running work, regressions, targets with faults and new experiments."""
-    targets = target_healths(checks=False)
+    targets = target_healths()
     ill = [target for target in targets if target.complaints]
     ctx = {
         **front_page(),

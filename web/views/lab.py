@@ -22,6 +22,7 @@ from lab.runs.open_claims import boots_on, claims_to_end_first, count_claims
 from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.workers import ReportedWorker, reported_workers
 from lab.targets.changes import set_target_enabled
+from lab.targets.health_overview import last_checks
 from lab.targets.quarantine import release_target
 from lab.targets.waiting_boots import waiting_boots
 from web.access import needs, person
@@ -99,14 +100,18 @@ def _fleet(request: HttpRequest, fleet: FleetState) -> dict[str, object]:
     page = Paginator([row for row in fleet.targets if row.fits(asked)], _TARGETS).get_page(
         request.GET.get("page")
     )
-    booting = boots_on([row.health.row.id for row in page])
+    shown = [row.health.row.id for row in page]
+    booting, checks = boots_on(shown), last_checks(shown)
     return {
         "asked": asked,
         "page": page,
         "targets_total": len(fleet.targets),
         "states": [(state, _CHIPS[state], number) for state, number in fleet.states.items()],
         "groups": [(group, _troubles(group)) for group in fleet.groups] if len(fleet.groups) > 1 else [],
-        "targets": [(row.health, booting.get(row.health.row.id), row.state) for row in page],
+        "targets": [
+            (row.health, row.state, booting.get(number), checks.get(number))
+            for row, number in zip(page, shown, strict=True)
+        ],
     }
 
 
