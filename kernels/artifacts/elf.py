@@ -2,7 +2,7 @@
 """Compare the code of two kernels, whatever they are called.
 
 A vmlinux is compared by what the boot loads: its allocated sections, and what lies in its segments beside them (see
-elfloaded.py). The build id in its notes is blanked, a hash of the whole file with its debug information. Three things in them differ although no code
+elf_segments.py). The build id in its notes is blanked, a hash of the whole file with its debug information. Three things in them differ although no code
 does, and are blanked: the release string, whose length is the same for every build of one tree; the
 line numbers of BUG and WARN sites, which move when a comment is added above them; and the names in
 kallsyms, where an initcall's name holds its line number. A change of their length moves addresses,

@@ -100,7 +100,7 @@ class Limits:
 
     seconds: of wall time. cpu_seconds: of CPU time, of all its processes together.
     memory: address space of each process. total_memory: of all together, where control groups allow.
-    disk, files: how much all that it writes may take, see quota.py.
+    disk, files: how much all that it writes may take, see disk_quota.py.
     reserve, reserve_files: free disk space, and free inodes, at which the command is stopped, no matter which process used the rest.
     """
 
@@ -136,7 +136,7 @@ class Ended:
     stopped: "", or why we ended it: "time", "cpu", "log", "disk" (the lab's is full), "quota".
     out_of_memory: whether the kernel killed one of its processes for memory, as far as anybody can tell.
     disk_short: whether the lab's disk was below its reserve at any look, the last one after the end included.
-    starved: whether others had the CPUs that its processes were ready to run on, see cputime.py.
+    starved: whether others had the CPUs that its processes were ready to run on, see cpu_time.py.
     killed: whether a process around the sandbox, which the command cannot reach, was killed, and not by us.
     """
 

@@ -2,8 +2,8 @@
 """Read files of strangers in a process of its own, which has no privileges and reaches nothing.
 
 A caller names a reader ("package.module:function"), a request of JSON values and open files. The function gets the
-request before anything is locked: it may import and load what it needs, and returns a second function. That one runs
-behind the lock with the files, and returns JSON and blobs of bytes. See apart_server.py for what the lock is.
+request first: it may import and load what it needs, and returns a second function. That one gets the files once the
+process has given up its privileges (reader_server.py), and returns JSON and blobs of bytes.
 
 What comes back is as untrusted as the files were: callers check it against what they asked for.
 """
@@ -233,7 +233,7 @@ def _stopped(what: str, status: int, cpu: float, limits: ReaderLimits) -> Readin
 def _refused(why: Any, what: str, limits: ReaderLimits) -> ReadingStopped | ReaderUnavailable:
     kind, detail = str(why.get("kind", "")), str(why.get("detail", ""))[-_MOST_DETAIL:]
     if kind == "setup":
-        return ReaderUnavailable(f"the process that reads {what} could not be locked in", detail)
+        return ReaderUnavailable(f"the process that reads {what} could not give up its privileges", detail)
     if kind == "memory":
         return ReadingStopped(f"reading {what} takes more than {limits.memory >> 20} MiB of memory", detail)
     name = str(why.get("name", "")) if str(why.get("name", "")).isidentifier() else "an error"

@@ -75,7 +75,7 @@ _BOOTING = """
   WHERE p."group" <> '' AND e.state IN ('queued', 'running')"""
 _OPEN = "FROM lab_experiment e WHERE e.state IN ('queued', 'running')"
 _ALL_OPEN = f"SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN}"
-# Those whose builds are over are in no order of builds, however many they are: builds_left.py notes which.
+# Those whose builds are over are in no order of builds, however many they are: settle.py notes which.
 _OPEN_TO_BUILD = f"{_OPEN} AND e.builds_left"
 _BUILDING = f"{_ALL_OPEN} AND e.builds_left"
 # A claim of a build looks at each pair of priority and submitter by the index `unbuilt_experiment_in_order`, not at each experiment.

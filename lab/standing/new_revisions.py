@@ -65,9 +65,9 @@ def look(
     home: Path | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> LookOutcome | None:
-    """Look at one's branch and queue what is new; None if another process just did.
+    """Look at the branch of a standing experiment and queue what is new; None if another process just did.
 
-    What keeps it from queueing is kept in the row and told; nothing is raised for it.
+    A reason why nothing is queued is stored in the row and returned; no exception is raised for it.
     """
     moment = now or timezone.now()
     standing = Standing.objects.select_related("tree", "owner").get(pk=standing_id)
@@ -90,7 +90,7 @@ def _is_due(standing: Standing, now: datetime) -> bool:
 
 
 def _claim(standing: Standing, now: datetime) -> bool:
-    """Take the look: of two processes that saw the same row one gets it."""
+    """Return whether this process may look; of two that saw the same row one may."""
     mine = Standing.objects.filter(
         Q(polled_at=standing.polled_at) if standing.polled_at else Q(polled_at=None),
         pk=standing.pk,
@@ -102,7 +102,7 @@ def _claim(standing: Standing, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One look, with what it needs to know."""
+    """One look at a branch."""
 
     standing: Standing
     now: datetime
@@ -110,7 +110,7 @@ class _Look:
     say: OnProgress
 
     def go(self) -> LookOutcome:
-        """Queue the newest revision if it is new, else one that was passed over."""
+        """Queue the newest revision if it is new, else one that was skipped."""
         standing = self.standing
         tip = self._tip()
         measured = tip == standing.last_commit
@@ -126,8 +126,8 @@ class _Look:
         spec = spec_from_mapping(standing.spec)
         row, tree = open_named(spec, self.home, self.say)
         if measured:
-            passed = self._passed_over(tree)
-            return self._submit(spec, passed[-1], said) if passed else self._nothing(said)
+            skipped = self._skipped(tree)
+            return self._submit(spec, skipped[-1], said) if skipped else self._nothing(said)
         new, problem = self._new(tree, tip)
         remember(row, new)
         try:
@@ -139,7 +139,7 @@ class _Look:
         return outcome
 
     def _tip(self) -> str:
-        """The commit the branch is at, without fetching it."""
+        """Return the newest commit of the branch, without fetching it."""
         tree = self.standing.tree
         if tree.kind == Tree.Kind.ARCHIVE:
             opened = open_named(spec_from_mapping(self.standing.spec), self.home, self.say)[1]
@@ -183,7 +183,7 @@ class _Look:
         return variants * len(spec.cases) * boots_at_most(spec.measure)
 
     def _new(self, tree: SourceTree, tip: str) -> tuple[list[Logged], str]:
-        """The revisions since the last one measured, the newest last, and a remark on them."""
+        """Return the revisions since the last measured one, the newest last, and a remark on them."""
         last, newest = self.standing.last_commit, logged(tree, tip)
         if not last:
             return [newest], ""
@@ -202,8 +202,8 @@ class _Look:
             f"{over} {'revision' if over == 1 else 'revisions'} before {tip[:SHORT]} skipped{later}",
         )
 
-    def _passed_over(self, tree: SourceTree) -> list[Logged]:
-        """Revisions between the first and the last that were measured for it that were not, the newest last."""
+    def _skipped(self, tree: SourceTree) -> list[Logged]:
+        """Return the revisions between the first and the last measured one that were not measured, the newest last."""
         done = dict(self.standing.experiments.order_by("pk").values_list("base_commit", "pk"))
         first = next(iter(done), self.standing.last_commit)
         if first == self.standing.last_commit:

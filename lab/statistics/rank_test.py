@@ -6,7 +6,7 @@ boots are ranked together, after as much of their block's mean is taken away as 
 (none if they do not), and Student's t is computed on the ranks. Its 95 % interval holds every shift that, taken from
 the candidate's boots, leaves a t that is not significant.
 
-With 8 blocks and more, t is that of placements (placements.py), right whatever the noise of either side; of a pair
+With 8 blocks and more, t is that of placements, right whatever the noise of either side; of a pair
 without twin, that of the differences of ranks. With 5 to 7
 the variance of all boots is used, unless the candidate's differences vary more, or less, than the other boots
 let expect: then their own, or both.

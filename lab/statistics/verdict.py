@@ -42,7 +42,7 @@ MOST_BOOTS = 100_000
 class Verdict:
     """One of four words; boots_needed and reason for those that are inconclusive.
 
-    held_back: clear by itself, but not among all metrics (family.py says so and widens the interval).
+    held_back: clear by itself, but not among all metrics (family_interval.py says so and widens the interval).
     """
 
     word: Word

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tell which withdrawal of trust counts: what the compiler front kept before it answers no build any more (docs/design/origins.md)."""
+"""Read the last withdrawal of trust: no build uses what the compiler front stored before it (docs/design/origins.md)."""
 
 from lab.models import Withdrawal
 

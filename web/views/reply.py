@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An experiment taken along: a reply to the list as text to copy, and every form of its comparison as a file."""
+"""An experiment's comparison for use elsewhere: as a reply to the mailing list, to be copied, and as a file in each format."""
 
 from urllib.parse import urlencode
 
@@ -18,7 +18,7 @@ from lab.models import User
 
 @require_safe
 def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    """The reply, for one patch or all, signed by the reader if asked for; files below it."""
+    """Show the reply for one patch or all, signed by the reader on request, and the files below it."""
     page = get_experiment(experiment_id)
     data = comparison_data(experiment_id, link=own_address(request))
     signer = signature(request)
@@ -49,7 +49,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 @require_safe
 def text(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    """The same as plain text."""
+    """Return the reply as plain text."""
     data = comparison_data(experiment_id, link=own_address(request))
     signer = signature(request) if request.GET.get("sign") == "1" else ""
     try:
@@ -61,7 +61,7 @@ def text(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, experiment_id: int, form: str) -> HttpResponse:
-    """The comparison in one of REPORT_FORMS, as a file."""
+    """Return the comparison as a file in one of REPORT_FORMS."""
     if form not in REPORT_FORMS:
         raise Http404(f'there is no format "{form}"; there are {", ".join(REPORT_FORMS)}')
     made = REPORT_FORMS[form]
@@ -72,12 +72,12 @@ def export(request: HttpRequest, experiment_id: int, form: str) -> HttpResponse:
 
 
 def own_address(request: HttpRequest) -> str:
-    """The lab as the reader calls it: one of ALLOWED_HOSTS."""
+    """Return the lab's address as the reader entered it; its host is one of ALLOWED_HOSTS."""
     return request.build_absolute_uri("/").rstrip("/")
 
 
 def signature(request: HttpRequest) -> str:
-    """Name and address of who is signed in, or nothing where one of them is not known."""
+    """Return the name and mail address of the user who is signed in, "" where there is no address."""
     user = request.user
     if not isinstance(user, User) or not user.email:
         return ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The reader of what a guest sent, as it runs apart: records, recordings and its kernel's files → JSON and trees.
+"""Read what a guest sent, in a process without privileges: its records, recordings and its kernel's files become JSON and trees.
 
-`prepare` runs before the reader is locked in, the function it returns behind the lock (kernels/sandbox/reader.py). Refusals that
-are foreseen come back by the name of their class; fromguest.py raises them again.
+`prepare` runs before the process gives up its privileges, the function it returns afterwards (kernels/sandbox/reader.py). Expected
+refusals are returned by the name of their class; fromguest.py raises them again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ Result = tuple[Any, Sequence[bytes]]
 
 
 def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result]:
-    """Load what a reading needs, and return it.
+    """Load what the reading needs, and return the function that reads.
 
     request: workload ("" for none), purpose, clock, iterations and warmup of the plan, release of the kernel, cpus of the
     guest, windows of an exact run; files: RECORDS; of a profiled run SYSTEM_MAP, VMLINUX and the kinds of its recordings,
@@ -43,7 +43,7 @@ def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result
     """
     workload = load_catalog()[request["workload"]] if request["workload"] else None
     if workload is not None:
-        # Its code is ours, and cannot be loaded any more behind the lock.
+        # Its code is ours, and can only be loaded before.
         load_parser(workload.definition)
 
     def read(files: Sequence[Readable]) -> Result:

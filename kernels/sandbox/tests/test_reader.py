@@ -129,7 +129,10 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_reader_that_cannot_be_prepared_is_the_labs_fault(file: Path) -> None:
-    with opened(file) as files, pytest.raises(ReaderUnavailable, match="could not be locked in") as caught:
+    with (
+        opened(file) as files,
+        pytest.raises(ReaderUnavailable, match="could not give up its privileges") as caught,
+    ):
         read_apart("kernels.tests.attackers:refuse", {"files": [file.name]}, files, what="a file")
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
 
