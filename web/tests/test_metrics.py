@@ -34,6 +34,7 @@ from lab.tests.factories import (
 from lab.tests.stores import choose, told_by
 from lab.tests.stores import moto as moto
 from lab.tests.stores import store as store
+from web import requestlog
 from web.tests.conftest import signed_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,8 @@ AT_NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "_last", None)
     monkeypatch.setattr(storeanswer, "_asking", storeanswer._Asking())
+    # Other tests' requests of every view would be most of what is read here.
+    requestlog._REQUESTS.clear()
 
 
 def figures(client: Client) -> Figures:
