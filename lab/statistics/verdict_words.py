@@ -19,7 +19,7 @@ class VerdictWord:
 
     kind: the one of four that it is a case of; sentences, filters, triage and bisections ask for the kind.
     change: the direction of a change, empty without a change. exit_code: of labctl for a primary metric with this
-    verdict. tone: the CSS class. symbol: the shape in web/shape.html. style: on a terminal, as rich names it.
+    verdict. tone: the CSS class. symbol: the shape in web/shapes.html. style: on a terminal, as rich names it.
     """
 
     word: str

@@ -7,6 +7,18 @@ from lab.statistics.verdict_words import VERDICTS
 
 register = template.Library()
 
+# The drawings in web/shapes.html, and words that share one.
+_DRAWN = {
+    name: name
+    for name in ("regression", "improvement", "unchanged", "inconclusive", "failed", "running", "cancelled")
+} | {
+    "done": "improvement",
+    "built": "improvement",
+    "ready": "improvement",
+    "building": "running",
+    "pruned": "cancelled",
+}
+
 
 @register.filter
 def tone(word: str) -> str:
@@ -16,5 +28,11 @@ def tone(word: str) -> str:
 
 @register.filter
 def symbol(word: str) -> str:
-    """Return the shape in web/shape.html of a verdict; of any other word, the word."""
+    """Return the shape of a verdict; of any other word, the word."""
     return VERDICTS[word].symbol if word in VERDICTS else word
+
+
+@register.filter
+def drawn(shape: str) -> str:
+    """Return the name of a shape's drawing in web/shapes.html."""
+    return _DRAWN.get(shape, "other")

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -226,3 +228,13 @@ def test_page_and_api_count_alike(page: Page, operator: Client, many: list[Targe
         assert f"{number} {state}" in text
     assert {group["group"]: group["targets"] for group in fleet["groups"]}["amd"] == 30
     assert sum(group["targets"] for group in fleet["groups"]) == fleet["targets"]
+
+
+def test_what_is_opened_on_a_page_that_renews_itself_can_stay_open() -> None:
+    # web/front/live.js finds it again by its id.
+    templates = Path(__file__).parents[1] / "templates" / "web"
+    fragments = {path.name: path.read_text() for path in templates.glob("*.html")}
+    live = {name for name, text in fragments.items() if "hx-swap" in text}
+    assert "lab_live.html" in live
+    for name in live:
+        assert not re.findall(r"<details(?![^>]*\bid=)[^>]*>", fragments[name]), name
