@@ -48,8 +48,8 @@ class LastHour:
     """Work that ended in the last hour.
 
     builds: by queue, state and blame; runs: by target, outcome and blame; retries: attempts beyond the first, by kind.
-    build_s: by queue; steps_s: by step and group of equal targets (a target in no group stands for itself, under its name); the step "run" is the
-    whole from claim to record.
+    build_s: by queue; steps_s: by step and group of equal targets, or the name of a target in no group; the step "run" is the whole
+    from claim to record.
     """
 
     builds: Mapping[tuple[str, str, str], int]
@@ -76,20 +76,20 @@ def last_hour() -> LastHour:
     steps_s: dict[tuple[str, str], DurationHistogram] = defaultdict(DurationHistogram)
     booted = Run.objects.filter(finished_at__gte=since).exclude(outcome="").order_by("pk")
     # A boot that was queued again has no target any more: where it was lost, or asked for.
-    asked = {
+    place = {
         column: Coalesce(f"target__{column}", f"lost_on__{column}", f"experiment__target__{column}")
         for column in ("name", "group")
     }
     for name, group, outcome, blame, attempt, began, ended, steps in booted.values_list(
-        *asked.values(), "outcome", "blame", "attempt", "started_at", "finished_at", "steps"
+        *place.values(), "outcome", "blame", "attempt", "started_at", "finished_at", "steps"
     ):
-        equal = group or name
+        equals = group or name
         runs[name, outcome, blame] += 1
         retries["run"] += max(0, attempt - 1)
         if began and ended:
-            steps_s["run", equal].add(max(0.0, (ended - began).total_seconds()))
+            steps_s["run", equals].add(max(0.0, (ended - began).total_seconds()))
         for step, seconds in _step_seconds(steps):
-            steps_s[step, equal].add(seconds)
+            steps_s[step, equals].add(seconds)
     return LastHour(builds, runs, retries, build_s, steps_s)
 
 
