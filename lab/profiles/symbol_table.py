@@ -30,7 +30,7 @@ def symbol_table(profiles: CaseProfiles) -> SymbolTable:
 
 @dataclass(frozen=True, eq=False)
 class SymbolTable:
-    """What is known of all symbols. shares: each variant's, of own samples of each name, then of total ones."""
+    """All symbols of some profiles. shares: each variant's, of own samples of each name, then of total ones."""
 
     profiles: CaseProfiles
     shares: Sequence[VariantShares]

@@ -324,24 +324,6 @@ def test_every_source_file_names_its_licence() -> None:
     assert bare == []
 
 
-# Modules of other projects that documents name.
-PEERS = {"analysis.py", "messages.py", "configkernel.py", "v05_03.py"}
-# Names of none: what a folder must not contain, and why.
-WARNED_OF = {"parse.py", "patch.py"}
-
-
-def test_modules_that_comments_and_documents_name_exist() -> None:
-    ours = {path.name for path in tracked(".py")} | PEERS | WARNED_OF
-    gone = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in tracked(".py", ".md", ".cc", ".c", ".h", ".sh", ".toml")
-        if "tests" not in path.parts and path.name != "CHANGELOG.md"
-        for name in re.findall(r"\b[a-z][a-z_0-9]*\.py\b", path.read_text())
-        if name not in ours
-    ]
-    assert not gone, gone
-
-
 def test_no_file_names_a_registry_host_or_a_place_of_one_machine() -> None:
     # Written in halves, so that this file does not offend.
     hosts = [

@@ -122,3 +122,21 @@ def test_an_idiom_is_seen_in_any_case(tmp_path: Path, monkeypatch: pytest.Monkey
     culprit = tmp_path / "page.html"
     culprit.write_text("<p>Fine.</p>\n<p>None for certain.</p>\n")
     assert list(idioms(culprit)) == ["page.html:2: None for certain"]
+
+
+# Modules of other projects that documents name.
+PEERS = {"analysis.py", "messages.py", "configkernel.py", "v05_03.py"}
+# Names of none: what a folder must not contain, and why.
+WARNED_OF = {"parse.py", "patch.py"}
+
+
+def test_modules_that_comments_and_documents_name_exist() -> None:
+    ours = {path.name for path in tracked(".py")} | PEERS | WARNED_OF
+    gone = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in tracked(".py", ".md", ".cc", ".c", ".h", ".sh", ".toml")
+        if "tests" not in path.parts and path.name != "CHANGELOG.md"
+        for name in re.findall(r"\b[a-z][a-z_0-9]*\.py\b", path.read_text())
+        if name not in ours
+    ]
+    assert not gone, gone
