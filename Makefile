@@ -97,7 +97,7 @@ test-postgres: setup-dev  ## the fast tests of the tables and pages on a Postgre
 # Real kernels are compiled as users' are; other tests do without the compiler front (lab/tests/state_root.py).
 kernel guests campaign: export KPERFLAB_FRONT := 1
 
-# Its first run compiles kernels on all cores, so what runs beside it is one process.
+# Its first run compiles kernels on all cores, which takes longer beside the other rows.
 KERNEL := workers/tests/test_real_kernel.py
 
 kernel:

@@ -155,7 +155,7 @@ def _last_hour() -> Iterator[str]:
     built = {(queue,): durations for queue, durations in hour.build_s.items()}
     about = "What was compiled in the last hour."
     yield from histogram("kperflab_last_hour_build_seconds", about, ("queue",), built)
-    # Some eight steps of sixteen buckets each: for each of a thousand targets that would be most of a scrape.
+    # By target, a step would have fifteen buckets for each of a thousand.
     about = "Duration of each step of the last hour's boots, by group or target without one; run: from claim to record."
     yield from histogram("kperflab_last_hour_step_seconds", about, ("step", "group"), hour.steps_s)
 

@@ -76,20 +76,20 @@ def last_hour() -> LastHour:
     steps_s: dict[tuple[str, str], DurationHistogram] = defaultdict(DurationHistogram)
     booted = Run.objects.filter(finished_at__gte=since).exclude(outcome="").order_by("pk")
     # A boot that was queued again has no target any more: where it was lost, or asked for.
-    place = {
+    columns = {
         column: Coalesce(f"target__{column}", f"lost_on__{column}", f"experiment__target__{column}")
         for column in ("name", "group")
     }
     for name, group, outcome, blame, attempt, began, ended, steps in booted.values_list(
-        *place.values(), "outcome", "blame", "attempt", "started_at", "finished_at", "steps"
+        *columns.values(), "outcome", "blame", "attempt", "started_at", "finished_at", "steps"
     ):
-        equals = group or name
+        place = group or name
         runs[name, outcome, blame] += 1
         retries["run"] += max(0, attempt - 1)
         if began and ended:
-            steps_s["run", equals].add(max(0.0, (ended - began).total_seconds()))
+            steps_s["run", place].add(max(0.0, (ended - began).total_seconds()))
         for step, seconds in _step_seconds(steps):
-            steps_s[step, equals].add(seconds)
+            steps_s[step, place].add(seconds)
     return LastHour(builds, runs, retries, build_s, steps_s)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -51,6 +51,12 @@ class SymbolTable:
         """bool[names]: whether any variant has a sample of it."""
         seen: Flags = np.any(self.levels[:, 1] != 0, axis=0)
         return seen
+
+    @cached_property
+    def _candidates(self) -> Mapping[int, Variant]:
+        """Return the variants that may have claims, by key, in one question for all of them."""
+        keys = [variant.id for variant in self.profiles.variants if variant.role == Role.CANDIDATE]
+        return Variant.objects.select_related("experiment").in_bulk(keys)
 
     def _by_name(self, of_variants: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return np.stack(of_variants).reshape(len(of_variants), 2, -1)
@@ -103,11 +109,11 @@ class SymbolTable:
 
     def claims(self, place: int) -> VariantClaims | None:
         """Return the functions in the diffs of a variant beside its share of them and the base's; None of one that is no candidate."""
-        base, own = self.profiles.base, self.profiles.variants[place]
-        if base is None or own.role != Role.CANDIDATE:
+        base, variant = self.profiles.base, self._candidates.get(self.profiles.variants[place].id)
+        if base is None or variant is None:
             return None
         return claims_of(
-            Variant.objects.select_related("experiment").get(pk=own.id),
+            variant,
             base=self.profiles.variants[base].name,
             unit=self.profiles.unit,
             measured=self.measured(place),

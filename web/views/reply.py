@@ -77,7 +77,7 @@ def own_address(request: HttpRequest) -> str:
 
 
 def signature(request: HttpRequest) -> str:
-    """Return the name and mail address of the user who is signed in, "" where there is no address."""
+    """Return "Name <address>" of the user who is signed in, or "" if the user has no mail address."""
     user = request.user
     if not isinstance(user, User) or not user.email:
         return ""

@@ -126,7 +126,7 @@ def test_an_idiom_is_seen_in_any_case(tmp_path: Path, monkeypatch: pytest.Monkey
 
 # Modules of other projects that documents name.
 PEERS = {"analysis.py", "messages.py", "configkernel.py", "v05_03.py"}
-# Names of none: what a folder must not contain, and why.
+# Names that documents advise against; no module has them.
 WARNED_OF = {"parse.py", "patch.py"}
 
 
