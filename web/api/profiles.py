@@ -149,9 +149,8 @@ class ProfiledFiles(View):
             raise ParameterRefused("case", f'"{number[:40]}" is not the number of a case')
         seen = SeenFrom(asked.pop("callers", ""), asked.pop("callees", ""))
         if seen.callers and seen.callees:
-            raise ParameterRefused(
-                "callees", "leave it out, or callers: they are two trees, drawn one at a time"
-            )
+            two_trees = "leave it out, or callers: they are two trees, drawn one at a time"
+            raise ParameterRefused("callees", two_trees, status=422)
         body = profile_file(id, form, case=int(number), seen=seen, **asked)
         return as_file(body, "application/octet-stream", f"profile-{id}.{form}")
 

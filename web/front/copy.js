@@ -4,9 +4,10 @@ const SHOWN_MS = 4000;
 const said = document.createElement("p");
 said.className = "hide";
 said.setAttribute("role", "status");
-document.body.append(said);
+const buttons = document.querySelectorAll("button[data-copies]");
+if (buttons.length > 0) document.body.append(said);
 
-for (const button of document.querySelectorAll("button[data-copies]")) {
+for (const button of buttons) {
   const source = document.getElementById(button.dataset.copies);
   if (!source) continue;
   const label = button.textContent;

@@ -267,7 +267,7 @@ def test_both_halves_of_a_sandwich_come_over_rest(client: Client, experiment: Ex
     assert get(client, f"{at}&callees=down_read").content == b"down_read 783\n"
     assert get(client, f"{at}&callers=down_read&base=base").content.decode().endswith(";showgids 2043 783\n")
     both = get(client, f"{at}&callers=down_read&callees=down_read")
-    assert both.status_code == 400
+    assert both.status_code == 422
     assert "they are two trees" in both.content.decode()
 
 

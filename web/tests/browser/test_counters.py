@@ -37,7 +37,7 @@ def test_counters_are_reached_from_the_profiles_and_all_are_shown_when_asked(
 ) -> None:
     page = visit(counted.replace("counters", "profile"))
     page.get_by_role("link", name="Counters").press("Enter")
-    rows = page.locator("tbody tr")
+    rows = page.get_by_role("region", name="Counters", exact=True).locator("tbody tr")
     expect(rows).to_have_count(20)
     expect(rows.first).to_contain_text("context-switches")
     expect(rows.first).to_contain_text("▼ −49.9")

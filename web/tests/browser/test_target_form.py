@@ -65,12 +65,12 @@ def test_an_operator_takes_a_machine_in_is_told_what_is_wrong_and_mends_it(
     expect(wrong).to_have_accessible_description(re.compile("is not the address of a BMC"))
     wrong.fill("https://bmc-7")
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_role("status")).to_contain_text("box-7 is taken in")
+    expect(page.get_by_role("status")).to_contain_text("box-7 was added")
     expect(page.get_by_role("heading", name="Access")).to_be_visible()
     page.get_by_role("link", name="Change").click()
     page.get_by_label("Governor").fill("performance")
     page.get_by_role("button", name="Change").click()
-    expect(page.get_by_role("status")).to_contain_text("box-7 is changed")
+    expect(page.get_by_role("status")).to_contain_text("box-7 was changed")
     assert Target.objects.get(name="box-7").tuning == {"governor": "performance"}
 
 
