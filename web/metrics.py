@@ -32,8 +32,8 @@ from lab.runs.queues import target_queue
 from lab.runs.workers import ReportedWorker, reported_workers
 from lab.storage.directory import DiskRoom, room_of
 from lab.storage.store_check import store_answer
-from lab.targets.health_overview import last_checks, target_healths
-from lab.targets.waiting_boots import WaitingBoots, waiting_boots
+from lab.targets.fleet import Fleet, read_fleet
+from lab.targets.health_overview import last_checks
 from web.metrics_text import counter, gauge, gauges, histogram
 from web.requestlog import counted_requests
 
@@ -66,15 +66,15 @@ def exposition() -> bytes:
 
 def _lines() -> Iterator[str]:
     """All figures of the lab, read now."""
-    workers, waiting = reported_workers(), waiting_boots()
+    workers, fleet = reported_workers(), read_fleet()
     yield from gauge(
         "kperflab_info", "The version of the running code.", ("version",), {(version("kperflab"),): 1}
     )
     ready = {(check.name,): check.ok for check in readiness()}
     yield from gauge("kperflab_ready", "1 if what the lab needs is available.", ("check",), ready)
-    yield from _queues(workers, waiting)
+    yield from _queues(workers, fleet)
     yield from _leases()
-    yield from _targets(workers, waiting)
+    yield from _targets(workers, fleet)
     yield from _workers(workers)
     yield from storage_figures()
     yield from _last_hour()
@@ -93,10 +93,10 @@ def _lines() -> Iterator[str]:
     yield from gauge("kperflab_refusals_day", about, ("where", "rule"), refusals_of_the_day())
 
 
-def _queues(workers: Sequence[ReportedWorker], waiting: Sequence[WaitingBoots]) -> Iterator[str]:
+def _queues(workers: Sequence[ReportedWorker], fleet: Fleet) -> Iterator[str]:
     rows = {
         (line.name,): (line.waiting, line.running, line.oldest_s, len(line.workers))
-        for line in queue_lines(workers, waiting)
+        for line in queue_lines(workers, fleet)
     }
     yield from gauges(_QUEUES, ("queue",), rows)
 
@@ -109,14 +109,14 @@ def _leases() -> Iterator[str]:
     yield from gauges(_LEASES, ("kind",), held)
 
 
-def _targets(workers: Iterable[ReportedWorker], waiting: Sequence[WaitingBoots]) -> Iterator[str]:
+def _targets(workers: Iterable[ReportedWorker], fleet: Fleet) -> Iterator[str]:
     served = {
         queue for worker in workers if not worker.gone and not worker.idle_reason for queue in worker.queues
     }
     drift, checks = drifts(), last_checks()
     rows = {}
-    for line in target_healths(waiting):
-        row, check = line.row, checks.get(line.row.id)
+    for row in fleet.targets:
+        check = checks.get(row.id)
         up = row.enabled and row.quarantined_at is None and target_queue(row.name) in served
         checked, passed = (check.at.timestamp(), check.ok) if check else (None, None)
         states = up, row.enabled, row.quarantined_at is not None, row.faults

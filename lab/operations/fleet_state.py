@@ -9,8 +9,8 @@ from django.conf import settings
 
 from lab.runs.queues import target_queue
 from lab.runs.workers import ReportedWorker
+from lab.targets.fleet import Fleet
 from lab.targets.health_overview import TargetHealth, target_healths
-from lab.targets.waiting_boots import WaitingBoots
 
 # The states of a target, what needs a person first. unserved: no living worker takes from its queue. well: it could boot
 # and has nothing to.
@@ -69,12 +69,10 @@ class FleetState:
     targets: tuple[TargetState, ...]
 
 
-def fleet_state(
-    workers: Sequence[ReportedWorker], waiting: Sequence[WaitingBoots] | None = None
-) -> FleetState:
-    """Return the state of all targets. workers: all that report; waiting: the boots that wait, where they are known."""
+def fleet_state(workers: Sequence[ReportedWorker], fleet: Fleet) -> FleetState:
+    """Return the state of all targets. workers: all that report."""
     served = {queue for worker in workers if not worker.gone for queue in worker.queues}
-    healths = target_healths(waiting=waiting)
+    healths = target_healths(fleet)
     if not settings.REDIS and not workers:
         # The one worker of a lab without a service reports nowhere.
         served = {target_queue(health.row.name) for health in healths}

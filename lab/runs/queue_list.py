@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the length of each queue, how long its work has been waiting, and which workers take from it."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from lab.models import Build, Run, Target
-from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
-from lab.runs.queues import target_queue, waiting_queues
-from lab.runs.workers import ReportedWorker, reported_workers
-from lab.targets.waiting_boots import WaitingBoots, waiting_boots
-
-# The queue and the group of each target, by its key.
-Targets = Mapping[int, tuple[str, str]]
+from lab.models import Build
+from lab.models.states import OPEN_EXPERIMENT, BuildState
+from lab.runs.queues import target_queue
+from lab.runs.workers import ReportedWorker
+from lab.targets.fleet import Fleet
+from lab.targets.health_checks import due_checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +33,34 @@ class QueueLine:
         return bool(self.waiting) and not self.workers
 
 
-def queue_lines(
-    workers: Sequence[ReportedWorker] | None = None, waiting: Sequence[WaitingBoots] | None = None
-) -> tuple[QueueLine, ...]:
-    """Return every queue with waiting work, with a worker, or of a target, by name.
+@dataclass(slots=True)
+class _Waiting:
+    """Work of a queue that is ready. oldest_s: since its oldest became so."""
 
-    workers, waiting: all workers, and the boots that wait, where they are known.
-    """
-    boots = waiting_boots() if waiting is None else waiting
-    takers, paused = _takers(reported_workers() if workers is None else workers)
-    targets = {
-        pk: (target_queue(name), group)
-        for pk, name, group in Target.objects.values_list("pk", "name", "group")
+    number: int
+    oldest_s: float
+
+
+def queue_lines(workers: Sequence[ReportedWorker], fleet: Fleet) -> tuple[QueueLine, ...]:
+    """Return every queue with waiting work, with a worker, or of a target, by name. workers: all that reported."""
+    takers, paused = _takers(workers)
+    # Queued boots come first: checks are for machines that have nothing else to do.
+    checks = {target_queue(name): _Waiting(1, 0.0) for name in due_checks()}
+    waiting = {**checks, **_builds_waiting(), **_boots_waiting(fleet)}
+    running = _builds_running() | {
+        target_queue(target.name): fleet.running.get(target.id, 0) for target in fleet.targets
     }
-    waits = waiting_queues(boots, paused.keys() - takers.keys())
-    oldest, running = _oldest(boots, targets), _running(targets)
-    names = {*waits, *takers, *paused, *running, *(queue for queue, _ in targets.values())}
+    none = _Waiting(0, 0.0)
     return tuple(
         QueueLine(
             name=name,
-            waiting=waits[name].waiting if name in waits else 0,
+            waiting=waiting.get(name, none).number,
             running=running.get(name, 0),
-            oldest_s=max(0.0, oldest.get(name, 0.0)) if name in waits else 0.0,
+            oldest_s=waiting.get(name, none).oldest_s,
             workers=tuple(takers.get(name, ())),
             paused=tuple(paused.get(name, ())),
         )
-        for name in sorted(names)
+        for name in sorted({*waiting, *takers, *paused, *running})
         # Workers also listen to the queue of upkeep, which has no rows in the tables.
         if name.startswith(("build.", "target."))
     )
@@ -76,33 +76,38 @@ def _takers(workers: Sequence[ReportedWorker]) -> tuple[Mapping[str, list[str]],
     return takers, paused
 
 
-def _running(targets: Targets) -> Mapping[str, int]:
-    """Return by queue what is built or boots."""
-    builds = Build.objects.filter(state=BuildState.BUILDING).order_by().values_list("queue")
-    counts = Counter(dict(builds.annotate(number=Count("pk"))))
-    boots = Run.objects.filter(state=RunState.RUNNING).order_by()
-    counts.update(
-        targets[target][0] for target in boots.values_list("target", flat=True) if target in targets
-    )
-    return counts
-
-
-def _oldest(waiting: Sequence[WaitingBoots], targets: Targets) -> dict[str, float]:
-    """Return by queue the seconds since the oldest item became ready: since its submission, or for a boot since its kernel was built."""
+def _builds_waiting() -> dict[str, _Waiting]:
+    """Return by queue the builds that open experiments wait for."""
     now = timezone.now()
-    builds = Build.objects.filter(
+    wanted = Build.objects.filter(
         state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT
     ).order_by()
-    first = builds.values_list("queue").annotate(since=Min("created_at"))
-    oldest = {queue: (now - since).total_seconds() for queue, since in first}
+    rows = wanted.values_list("queue").annotate(number=Count("pk", distinct=True), since=Min("created_at"))
+    return {queue: _Waiting(number, max(0.0, (now - since).total_seconds())) for queue, number, since in rows}
+
+
+def _builds_running() -> dict[str, int]:
+    builds = Build.objects.filter(state=BuildState.BUILDING).order_by().values_list("queue")
+    return dict(builds.annotate(number=Count("pk")))
+
+
+def _boots_waiting(fleet: Fleet) -> dict[str, _Waiting]:
+    """Return by queue the boots that could be taken now; one of a group that has begun no block waits for each target of the group."""
+    names = {target.id: target.name for target in fleet.targets}
     by_group = defaultdict[str, list[str]](list)
-    for queue, group in targets.values():
-        by_group[group].append(queue)
-    for boots in waiting:
-        if boots.ready_s is None:
+    for target in fleet.targets:
+        by_group[target.group].append(target.name)
+    waiting: dict[str, _Waiting] = {}
+    for boots in fleet.waiting:
+        if not boots.ready or boots.ready_s is None:
             continue
-        shared = boots.group and boots.target is None
-        own = targets.get(boots.target or boots.asked, ("", ""))[0]
-        for queue in by_group[boots.group] if shared else [own]:
-            oldest[queue] = max(oldest.get(queue, boots.ready_s), boots.ready_s)
-    return oldest
+        if boots.group and boots.target is None:
+            places = by_group[boots.group]
+        else:
+            # A target may be added between the two readings.
+            places = [names[boots.target or boots.asked]] if (boots.target or boots.asked) in names else []
+        for name in places:
+            line = waiting.setdefault(target_queue(name), _Waiting(0, 0.0))
+            line.number += boots.ready
+            line.oldest_s = max(line.oldest_s, boots.ready_s)
+    return waiting

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Find the queues with work that is ready, and whether a worker is free for it."""
+"""Name the queues, and find those a worker of which can take something now."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Set
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +17,6 @@ from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantStat
 from lab.runs.order import OPEN_BUILD
 from lab.targets.health_checks import due_checks
 from lab.targets.usable import usable_targets
-from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 
 TARGET = "target."
 # How many boots of an experiment any target may take, counted no further than some number.
@@ -26,19 +24,6 @@ _FIRST_UNASSIGNED = """(SELECT count(*) FROM (SELECT 1 FROM lab_run q
   WHERE q.experiment_id = lab_experiment.id AND q.state = 'queued' AND q.target_id IS NULL
     AND (SELECT v.state = 'ready' AND (SELECT b.state = 'built' FROM lab_build b WHERE b.id = v.build_id)
       FROM lab_variant v WHERE v.id = q.variant_id) LIMIT %s) few)"""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingQueue:
-    """One queue: how much waits and is under way; free: whether a wake-up for it would be of use.
-
-    A target is free that boots nothing and may boot. A queue whose workers all say why they take nothing is not.
-    """
-
-    name: str
-    waiting: int
-    running: int
-    free: bool
 
 
 def target_queue(name: str) -> str:
@@ -49,23 +34,6 @@ def target_queue(name: str) -> str:
 def build_queue(request: Mapping[str, Any]) -> str:
     """The queue of the workers that can make what a build asks for."""
     return f"build.{BUILT.name}.{request['cc']}"[:100]
-
-
-def waiting_queues(
-    waiting: Iterable[WaitingBoots] | None = None, idle: Set[str] | None = None
-) -> Mapping[str, WaitingQueue]:
-    """Every queue in which something is ready to be taken, by its name.
-
-    waiting: the boots that wait, idle: the queues whose every worker says why it takes nothing now, where they are known.
-    """
-    idle = _idle_queues() if idle is None else idle
-    checks = [WaitingQueue(target_queue(name), 1, 0, True) for name in due_checks()]
-    # Queued boots come first: checks are for machines that have nothing else to do.
-    boots = _target_queues(waiting_boots() if waiting is None else waiting)
-    queues = {queue.name: queue for queue in [*checks, *_build_queues(), *boots]}
-    for name in idle & queues.keys():
-        queues[name] = replace(queues[name], free=False)
-    return queues
 
 
 def queues_to_wake() -> list[str]:
@@ -137,25 +105,6 @@ def _free_targets(idle: Set[str]) -> QuerySet[Target]:
     return usable_targets().filter(~Exists(boots)).exclude(name__in=names).order_by()
 
 
-def _build_queues() -> list[WaitingQueue]:
-    wanted = Build.objects.filter(
-        state__in=OPEN_BUILD, variants__experiment__state__in=OPEN_EXPERIMENT
-    ).order_by()
-    counted = Counter(
-        {
-            (queue, state): number
-            for queue, state, number in wanted.values_list("queue", "state").annotate(
-                number=Count("pk", distinct=True)
-            )
-        }
-    )
-    names = {queue for queue, state in counted if state == BuildState.QUEUED}
-    return [
-        WaitingQueue(name, counted[name, BuildState.QUEUED], counted[name, BuildState.BUILDING], True)
-        for name in sorted(names)
-    ]
-
-
 def _ready_runs() -> QuerySet[Run]:
     """Return the boots that a target may take now."""
     building = Build.objects.filter(variants__experiment=OuterRef("experiment"), state__in=OPEN_BUILD)
@@ -166,27 +115,6 @@ def _ready_runs() -> QuerySet[Run]:
         variant__state=VariantState.READY,
         variant__build__state=BuildState.BUILT,
     )
-
-
-def _target_queues(waiting: Iterable[WaitingBoots]) -> list[WaitingQueue]:
-    """A boot of a group that has begun no block waits for each target of the group."""
-    by_target: Counter[int] = Counter()
-    by_group: Counter[str] = Counter()
-    for boots in waiting:
-        if boots.target is not None:
-            by_target[boots.target] += boots.ready
-        elif boots.group:
-            by_group[boots.group] += boots.ready
-        else:
-            by_target[boots.asked] += boots.ready
-    running = set(Run.objects.filter(state=RunState.RUNNING).order_by().values_list("target", flat=True))
-    free = set(usable_targets().values_list("pk", flat=True)) - running
-    targets = Target.objects.order_by("name").values_list("pk", "name", "group")
-    return [
-        WaitingQueue(target_queue(name), number, int(pk in running), pk in free)
-        for pk, name, group in targets
-        if (number := by_target[pk] + by_group[group])
-    ]
 
 
 def _idle_queues() -> set[str]:

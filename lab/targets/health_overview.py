@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db.models import Count, F, Max, OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from lab.models import HealthCheck, Run, Target
-from lab.models.states import OPEN_EXPERIMENT, RunState
+from lab.models.states import RunState
 from lab.targets.drivers import DRIVERS
-from lab.targets.waiting_boots import WaitingBoots, waiting_boots
+from lab.targets.fleet import Fleet, TargetRow
 
 # What is older says little of a machine now.
 LATELY = timedelta(days=1)
@@ -25,21 +23,6 @@ LATELY = timedelta(days=1)
 STUCK = timedelta(hours=1)
 # Of a day's boots, the share lost by the lab's fault from which a target is called ill.
 ILL_SHARE = 0.1
-
-
-class TargetRow(NamedTuple):
-    """A target as lists show it: a thousand of them are read for one page, so they are not instances of the model."""
-
-    id: int
-    name: str
-    group: str
-    driver: str
-    vcpus: int
-    memory_mib: int
-    enabled: bool
-    faults: int
-    quarantined_at: datetime | None
-    quarantine_reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +79,13 @@ class LastCheck(NamedTuple):
     ok: bool
 
 
-def target_healths(waiting: Iterable[WaitingBoots] | None = None) -> tuple[TargetHealth, ...]:
-    """Every target with how it did, by name. waiting: the boots that wait, where they are known."""
+def target_healths(fleet: Fleet) -> tuple[TargetHealth, ...]:
+    """Every target with how it did, by name."""
     at = timezone.now()
-    ended = _ended(at)
-    still_open = _still_open(waiting_boots() if waiting is None else waiting)
-    # How to reach and tune a machine is for its own page.
-    targets = itertools.starmap(TargetRow, Target.objects.order_by("name").values_list(*TargetRow._fields))
+    ended, still_open = _ended(at), _still_open(fleet)
     return tuple(
         _health(target, ended.get(target.id, _NO_BOOTS), still_open.get(target.id, _NONE_OPEN), at)
-        for target in targets
+        for target in fleet.targets
     )
 
 
@@ -137,20 +117,18 @@ def _ended(at: datetime) -> dict[int, _Ended]:
     return by_target
 
 
-def _still_open(boots_waiting: Iterable[WaitingBoots]) -> dict[int, _Open]:
+def _still_open(fleet: Fleet) -> dict[int, _Open]:
     """By target: its running boots; and those that wait, which a group's experiment has at the target that it names."""
-    running = Run.objects.filter(state=RunState.RUNNING, experiment__state__in=OPEN_EXPERIMENT).order_by()
-    places = running.annotate(place=Coalesce("target", "experiment__target"))
-    counts = Counter(places.values_list("place", flat=True))
     waiting: Counter[int] = Counter()
     queued_s: dict[int, float] = {}
-    for boots in boots_waiting:
+    for boots in fleet.waiting:
         place = boots.target or boots.asked
         waiting[place] += boots.number
         if boots.queued_s is not None:
             queued_s[place] = max(queued_s.get(place, 0.0), boots.queued_s)
     return {
-        place: _Open(counts[place], waiting[place], queued_s.get(place, 0.0)) for place in {*counts, *waiting}
+        place: _Open(fleet.running.get(place, 0), waiting[place], queued_s.get(place, 0.0))
+        for place in {*fleet.running, *waiting}
     }
 
 

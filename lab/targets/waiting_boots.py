@@ -54,7 +54,7 @@ class WaitingBoots:
 def waiting_boots() -> tuple[WaitingBoots, ...]:
     """Return all boots that wait, in one statement. A caller that needs several lists of them reads them once and passes them on."""
     words = _WORDS[connection.vendor]
-    ready = f"min(CASE WHEN m.built_at IS NOT NULL THEN {words['later']}(m.queued_at, m.built_at) END)"
+    ready = f"min(CASE WHEN m.built_at IS NOT NULL AND NOT m.building THEN {words['later']}(m.queued_at, m.built_at) END)"
     text = _WAITING.format(
         queued=words["since"].format(at="min(CASE WHEN NOT m.building THEN m.queued_at END)"),
         ready=words["since"].format(at=ready),

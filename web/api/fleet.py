@@ -19,6 +19,7 @@ from lab.runs.hand_back import take_back
 from lab.runs.open_claims import ClaimLine, open_claims
 from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.workers import reported_workers
+from lab.targets.fleet import read_fleet
 from web.api.resource import Resource, View
 from web.api.shapes import DataShape, Row, TableRow
 
@@ -60,7 +61,7 @@ class Queues(View):
 
     def list(self, request: Request) -> Response:
         """Every queue, by name."""
-        return Response([asdict(queue_line) for queue_line in queue_lines()])
+        return Response([asdict(queue_line) for queue_line in queue_lines(reported_workers(), read_fleet())])
 
 
 @extend_schema_field(
@@ -99,7 +100,7 @@ class Fleet(View):
     @extend_schema(responses=FleetShape)
     def show(self, request: Request) -> Response:
         """Return how many targets are in which state, by group."""
-        fleet = fleet_state(reported_workers())
+        fleet = fleet_state(reported_workers(), read_fleet())
         groups = [asdict(group) for group in fleet.groups]
         return Response({"targets": len(fleet.targets), "states": dict(fleet.states), "groups": groups})
 

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from lab.operations.front_page import front_page, mark_seen, own_work
+from lab.targets.fleet import read_fleet
 from lab.targets.health_overview import target_healths
 from web.access import person
 
@@ -19,7 +20,7 @@ _ILL = 3
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Show running work, regressions, targets with faults and new experiments."""
-    targets = target_healths()
+    targets = target_healths(read_fleet())
     ill = [target for target in targets if target.complaints]
     ctx = {
         **front_page(),

@@ -22,9 +22,9 @@ from lab.runs.open_claims import boots_on, claims_to_end_first, count_claims
 from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.workers import ReportedWorker, reported_workers
 from lab.targets.changes import set_target_enabled
+from lab.targets.fleet import read_fleet
 from lab.targets.health_overview import last_checks
 from lab.targets.quarantine import release_target
-from lab.targets.waiting_boots import waiting_boots
 from web.access import needs, person
 from web.listing import kept_filters, page_number, searched, without_empty_filters
 from web.words import duration
@@ -63,14 +63,13 @@ def _asked(query: QueryDict) -> FleetFilter:
 
 
 def _now(request: HttpRequest) -> dict[str, object]:
-    workers = reported_workers()
-    waiting = waiting_boots()
-    queues = queue_lines(workers, waiting)
+    workers, fleet = reported_workers(), read_fleet()
+    queues = queue_lines(workers, fleet)
     disk = shutil.disk_usage(settings.HOME)
     forsaken = [queue for queue in queues if queue.forsaken]
     return {
         "lacking": [check for check in readiness() if not check.ok],
-        **_fleet(request, fleet_state(workers, waiting)),
+        **_fleet(request, fleet_state(workers, fleet)),
         "queues": _worst(queues),
         "queues_total": len(queues),
         "forsaken": forsaken if len(forsaken) <= _NAMED else [],

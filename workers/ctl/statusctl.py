@@ -19,6 +19,7 @@ from lab.profiles.exports.data import as_data
 from lab.runs.open_claims import ClaimLine, open_claims
 from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.workers import ReportedWorker, reported_workers
+from lab.targets.fleet import read_fleet
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.local import api_here
 from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TABLE, Format, out, print_json
@@ -48,11 +49,11 @@ def show(form: Format = TABLE) -> None:
     room = shutil.disk_usage(settings.HOME)
     out.print(f"experiments: {experiments or 'none'}; events to deliver: {deliveries_waiting()}")
     out.print(f"disk: {room.free / _GIB:.1f} of {room.total / _GIB:.1f} GiB free")
-    seen = reported_workers()
-    fleet = fleet_state(seen)
-    states = _counts(fleet.states)
-    out.print(f"targets: {len(fleet.targets)}{f': {states}' if states else ''}")
-    for title, heads, rows in _lists(fleet, seen):
+    seen, fleet = reported_workers(), read_fleet()
+    state = fleet_state(seen, fleet)
+    states = _counts(state.states)
+    out.print(f"targets: {len(state.targets)}{f': {states}' if states else ''}")
+    for title, heads, rows in _lists(state, queue_lines(seen, fleet), seen):
         if rows:
             _print_list(title, heads, rows)
     faults, late = lab_faults(), late_answers()
@@ -94,16 +95,16 @@ def _print_list(title: str, heads: Sequence[str], rows: Sequence[Sequence[object
 
 
 def _lists(
-    fleet: FleetState, seen: tuple[ReportedWorker, ...]
+    state: FleetState, queues: Sequence[QueueLine], seen: Sequence[ReportedWorker]
 ) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[object]]]]:
     """Yield title, heads and rows of each list; in each, what needs a person comes first."""
     groups = [
         (group.group or "(none)", group.targets, _counts(group.states), group.waiting, group.finished)
-        for group in fleet.groups
+        for group in state.groups
     ]
     yield "Groups", ("group", "targets", "states", "waiting", "boots in 24 h"), groups if groups[1:] else ()
     queues = sorted(
-        queue_lines(seen),
+        queues,
         key=lambda queue: (not queue.forsaken, queue.name.startswith("target."), queue.name),
     )
     yield (
@@ -116,7 +117,7 @@ def _lists(
         ("target", "state", "boots in 24 h", "waiting", "why"),
         [
             (health.row.name, target.state, health.finished, health.waiting, "; ".join(health.complaints))
-            for target in fleet.targets
+            for target in state.targets
             for health in [target.health]
         ],
     )

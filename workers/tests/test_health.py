@@ -13,8 +13,9 @@ from django.utils import timezone
 from lab.errors import FieldRefused, NotAllowed
 from lab.models import Build, Experiment, HealthCheck, Run, Target, User
 from lab.runs.claiming import claim_next_run
-from lab.runs.queues import waiting_queues
+from lab.runs.queue_list import queue_lines
 from lab.storage.artifacts import artifacts_of
+from lab.targets.fleet import read_fleet
 from lab.targets.health_checks import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
 from lab.targets.quarantine import release_target
 from lab.tests.factories import make_build, make_user, quarantine_target
@@ -104,8 +105,8 @@ def test_an_operator_asks_for_one_and_the_worker_that_has_nothing_to_do_carries_
     with pytest.raises(NotAllowed):
         ask_check(by=make_user("alice"), target_id=guest().pk)
     ask_check(by=None, target_id=guest().pk)
-    queue = waiting_queues()["target.guest"]
-    assert (queue.waiting, queue.free) == (1, True)
+    (queue,) = queue_lines((), read_fleet())
+    assert (queue.name, queue.waiting, queue.running) == ("target.guest", 1, 0)
     assert loop.take_one(work.EVERYTHING)
     assert not loop.take_one(work.EVERYTHING)
     assert HealthCheck.objects.count() == 1

@@ -18,6 +18,7 @@ from lab.targets.changes import (
     remove_target,
     set_target_enabled,
 )
+from lab.targets.fleet import read_fleet
 from lab.targets.health_overview import TargetHealth, target_healths
 from lab.tests.factories import claimed_run, make_grid, make_user
 
@@ -34,7 +35,7 @@ def waiting(**fields: object) -> Run:
 
 
 def health() -> TargetHealth:
-    (target_health,) = target_healths()
+    (target_health,) = target_healths(read_fleet())
     return target_health
 
 

@@ -62,6 +62,16 @@ def test_a_kernel_that_is_built_again_holds_its_experiments_boots_back() -> None
     assert (boots.ready_s, boots.queued_s) == (None, None)
 
 
+def test_a_kernel_that_is_ready_before_another_of_its_experiment_makes_no_boot_ready() -> None:
+    experiment = ready(finished_at=minutes_ago(10))
+    Experiment.objects.update(builds_left=True)
+    Build.objects.filter(variants__experiment=experiment, variants__name="p").update(
+        state=BuildState.BUILDING
+    )
+    boots = only()
+    assert (boots.ready, boots.ready_s, boots.queued_s) == (0, None, None)
+
+
 def test_boots_of_experiments_that_have_ended_do_not_wait() -> None:
     ready()
     Experiment.objects.update(state="cancelled")
