@@ -26,7 +26,7 @@ BEFORE = 20
 _CALIBRATIONS = """
 SELECT t.name, (SELECT CAST({list}(c.value) AS text) FROM (
   SELECT h.value FROM lab_healthcheck h WHERE h.target_id = t.id AND h.ok AND h.value IS NOT NULL AND h.at >= %s
-  ORDER BY h.at DESC, h.id DESC LIMIT %s) c) FROM lab_target t"""
+  ORDER BY h.at DESC LIMIT %s) c) FROM lab_target t"""
 _LIST = {"postgresql": "json_agg", "sqlite": "json_group_array"}
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read which work is claimed, and by which process."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from lab.models import Build, Case, Experiment, Run, Target, Variant
@@ -13,8 +14,7 @@ from lab.models.states import BuildState, RunState
 from lab.runs.claim import Claim
 from lab.runs.hand_back import lease_name
 
-_SHOWN = ("claimed_by", "started_at", "lease_until", "token", "attempt")
-_NAMED = ("experiment", "variant", "case", "target")
+_HELD = ("pk", "claimed_by", "started_at", "lease_until", "token", "attempt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +62,22 @@ def held_leases() -> tuple[tuple[str, float], ...]:
 
 def open_claims() -> tuple[ClaimLine, ...]:
     """Every open claim, builds first."""
-    return (*_lines(_builds().order_by("pk")), *_lines(_runs().order_by("pk")))
+    return (*_build_lines(_builds().order_by("pk")), *_run_lines(_runs().order_by("pk")))
 
 
 def claims_to_end_first(most: int) -> tuple[ClaimLine, ...]:
     """Return this many open claims, those whose lease expires first, or expired first."""
     soonest = F("lease_until").asc(nulls_first=True)
     claims = [
-        *_lines(_builds().order_by(soonest, "pk")[:most]),
-        *_lines(_runs().order_by(soonest, "pk")[:most]),
+        *_build_lines(_builds().order_by(soonest, "pk")[:most]),
+        *_run_lines(_runs().order_by(soonest, "pk")[:most]),
     ]
     return tuple(sorted(claims, key=lambda claim: claim.left_s)[:most])
 
 
-def boots_on(targets: Collection[int]) -> dict[int, ClaimLine]:
-    """Return the boot that runs on each of these targets, by target."""
-    runs = list(_runs().filter(target__in=targets))
-    return {run.target_id: line for run, line in zip(runs, _lines(runs), strict=True) if run.target_id}
+def boots_on(targets: Collection[int]) -> dict[str, ClaimLine]:
+    """Return the boot that runs on each of these targets, by the target's name."""
+    return {line.target: line for line in _run_lines(_runs().filter(target__in=targets))}
 
 
 def count_claims() -> int:
@@ -87,41 +86,48 @@ def count_claims() -> int:
 
 
 def _builds() -> QuerySet[Build]:
-    return Build.objects.filter(state=BuildState.BUILDING).defer("request", "problem_detail")
+    return Build.objects.filter(state=BuildState.BUILDING)
 
 
 def _runs() -> QuerySet[Run]:
-    # There may be some hundreds of boots: their names by key, where a join would read whole tables.
-    named = (
-        Prefetch("experiment", Experiment.objects.only("name")),
-        Prefetch("variant", Variant.objects.only("name")),
-        Prefetch("case", Case.objects.only("workload", "preset")),
-        Prefetch("target", Target.objects.only("name")),
-    )
-    runs = Run.objects.filter(state=RunState.RUNNING).prefetch_related(*named)
-    return runs.only(*_SHOWN, *_NAMED)
+    return Run.objects.filter(state=RunState.RUNNING)
 
 
-def _lines(rows: Iterable[Build | Run]) -> Iterator[ClaimLine]:
+def _build_lines(rows: QuerySet[Build]) -> Iterator[ClaimLine]:
     now = timezone.now()
-    for row in rows:
-        run = row if isinstance(row, Run) else None
-        yield ClaimLine(
-            kind="run" if run else "build",
-            id=row.pk,
-            label=_label(row),
-            claimed_by=row.claimed_by,
-            started_at=row.started_at,
-            lease_until=row.lease_until,
-            over=row.lease_until is not None and row.lease_until < now,
-            lease=lease_name(row.token),
-            attempt=row.attempt,
-            target=run.target.name if run and run.target else "",
-            left_s=(row.lease_until - now).total_seconds() if row.lease_until else 0.0,
-        )
+    for *held, commit in rows.values_list(*_HELD, "commit"):
+        yield _line("build", held, commit[:12], "", now)
 
 
-def _label(row: Build | Run) -> str:
-    if isinstance(row, Build):
-        return row.commit[:12]
-    return f"{row.experiment.name}: {row.variant.name}, {row.case}"
+def _run_lines(rows: QuerySet[Run]) -> Iterator[ClaimLine]:
+    now = timezone.now()
+    runs = list(rows.values_list(*_HELD, "experiment", "variant", "case", "target"))
+    # There may be some hundreds of boots: their names by key, where a join would read whole tables.
+    *_, experiments, variants, cases, targets = zip(*runs, strict=True) if runs else ((),) * 4
+    experiment_names = dict(Experiment.objects.filter(pk__in={*experiments}).values_list("pk", "name"))
+    variant_names = dict(Variant.objects.filter(pk__in={*variants}).values_list("pk", "name"))
+    by_case = {case.pk: str(case) for case in Case.objects.filter(pk__in={*cases}).only("workload", "preset")}
+    target_names = dict(Target.objects.filter(pk__in={*targets}).values_list("pk", "name"))
+    for *held, experiment, variant, case, target in runs:
+        # An experiment may be deleted meanwhile, with all that is its own.
+        if case in by_case:
+            label = f"{experiment_names[experiment]}: {variant_names[variant]}, {by_case[case]}"
+            yield _line("run", held, label, target_names.get(target, ""), now)
+
+
+def _line(kind: str, held: Sequence[Any], label: str, target: str, now: datetime) -> ClaimLine:
+    """Make a line. held: the values of _HELD."""
+    key, worker, started_at, until, token, attempt = held
+    return ClaimLine(
+        kind=kind,
+        id=key,
+        label=label,
+        claimed_by=worker,
+        started_at=started_at,
+        lease_until=until,
+        over=until is not None and until < now,
+        lease=lease_name(token),
+        attempt=attempt,
+        left_s=(until - now).total_seconds() if until else 0.0,
+        target=target,
+    )

@@ -108,8 +108,8 @@ def _fleet(request: HttpRequest, fleet: FleetState) -> dict[str, object]:
         "states": [(state, _CHIPS[state], number) for state, number in fleet.states.items()],
         "groups": [(group, _troubles(group)) for group in fleet.groups] if len(fleet.groups) > 1 else [],
         "targets": [
-            (row.health, row.state, booting.get(number), checks.get(number))
-            for row, number in zip(page, shown, strict=True)
+            (row.health, row.state, booting.get(row.health.row.name), checks.get(row.health.row.id))
+            for row in page
         ],
     }
 
