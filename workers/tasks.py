@@ -41,7 +41,7 @@ def return_dead() -> None:
 
 @app.task(base=OneAtATime)
 def settle_experiments() -> None:
-    """End experiments of which nothing is open any more, as a process leaves that is killed at the wrong moment."""
+    """End experiments whose work is all over; a process that is killed at the wrong moment leaves them open."""
     for experiment_id in settle_open():
         log.info("experiment %s is over", experiment_id)
 
@@ -96,7 +96,7 @@ def forget_silent_workers() -> None:
 @app.task(base=OneAtATime)
 @seldom(DAY_S)
 def expire_files() -> Mapping[str, Mapping[str, int]]:
-    """Remove what the retention policy says; returns how much is left where, by kind."""
+    """Remove the files that the retention policy names; returns the bytes left, by place and kind."""
     plan = plan_expiry()
     went = expire(plan)
     if went:

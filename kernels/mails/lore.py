@@ -19,7 +19,7 @@ from kernels.trees.git import PASSED_ON
 ARCHIVE = "https://lore.kernel.org/all"
 DEADLINE_S = 60.0
 _MEMORY_BYTES = 2 * 1024**3
-# Nothing that b4 would take for an address, an option or a prefix of its own.
+# Does not match what b4 would take for an address, an option or a prefix of its own.
 _ID = re.compile(r"[A-Za-z0-9][\w.+=%$!#&~^-]{0,180}@[A-Za-z0-9][\w.-]{0,180}")
 _ADDRESS = re.compile(r"https?://[^/\s]+/(?:[^/\s]+/)?([^/\s@]+@[^/\s]+)(?:/\S*)?")
 _UNREACHABLE = re.compile(r"All hosts failed|Could not retrieve|Max retries|Connection", re.IGNORECASE)

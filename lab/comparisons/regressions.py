@@ -47,8 +47,8 @@ class RegressionChoices:
 def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
     """Return the stored comparisons that are regressions, the newest experiment's first.
 
-    With each what was decided newest, as `triaged` (its state), `fixed_by` and `decided_by`.
-    Bisections are left out: they boot what is known to be slower.
+    Each row carries its newest decision as `triaged` (the state), `fixed_by` and `decided_by`.
+    Bisections are left out: they boot kernels that are known to be slower.
     """
     searched = BisectionStep.objects.filter(experiment=OuterRef("experiment"))
     rows = (

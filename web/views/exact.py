@@ -8,7 +8,7 @@ from lab.profiles.exact import ExactChange, ExactRow
 from web.views.claims import claim_table, counted
 from web.words import change
 
-# What is not the patch's is long and small. On a comparison page the whole is a link away.
+# Lines that the patch did not cause are many and small. On a comparison page, all of them are a link away.
 _MOST_BY_CHANCE, _BRIEF_BY_CHANCE, _BRIEF_BY_PATCH = 8, 3, 10
 _ARROW = " \N{RIGHTWARDS ARROW}\N{NO-BREAK SPACE}"
 

@@ -41,7 +41,7 @@ class WantedSeries:
 
 
 def wanted_of(request: Mapping[str, Any]) -> WantedSeries:
-    """Return what `Wanted.as_json` wrote."""
+    """Return what WantedSeries.as_json wrote."""
     branch = request["branch"]
     return WantedSeries(**{**request, "branch": None if branch is None else BranchRequest(**branch)})
 
