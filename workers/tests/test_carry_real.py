@@ -24,7 +24,7 @@ from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step
 from workloads.guest.records import gather
 
-pytestmark = [pytest.mark.real, pytest.mark.campaign]
+pytestmark = [pytest.mark.real, pytest.mark.campaign, pytest.mark.django_db]
 
 
 @pytest.fixture

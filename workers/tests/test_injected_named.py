@@ -102,8 +102,9 @@ def test_the_page_names_a_global_counter_with_both_functions_and_false_sharing(
         "global-counter": "regression",
         "neighbours": "regression",
     }
-    alone = experiment.comparisons.filter(metric="cycles_per_stat_1", variant__role="candidate")
-    assert "regression" not in set(alone.values_list("verdict", flat=True)), "on one CPU nobody meets"
+    # Its own instructions cost 1.5 % on one CPU too, which may or may not be within the margin.
+    alone = experiment.comparisons.filter(metric="waiting_1", variant__role="candidate")
+    assert set(alone.values_list("verdict", flat=True)) == {"unchanged"}, "one CPU waits for nobody"
     rows = places(rows_of(client, f"/experiments/{experiment.pk}/comparison/"))
     (counter,) = (name for name in rows if "stats_under_way" in name)
     kind, waits = rows[counter]
@@ -113,4 +114,4 @@ def test_the_page_names_a_global_counter_with_both_functions_and_false_sharing(
     kind, waits = rows["stat_limit, stats_of_first_cpu"]
     assert kind == "false sharing"
     assert waits.startswith("vfs_statx ← ")
-    assert any(name.startswith("slab mm_struct, bytes ") for name in rows), "memory from a slab cache"
+    assert any("slab mm_struct, bytes " in name for name in rows), "memory from a slab cache"

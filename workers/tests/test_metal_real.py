@@ -60,8 +60,8 @@ def queued_next(run: Run, artifact: Artifact) -> Run:
 def carried_out(run: Run) -> Run:
     """The run after the very task that workers run; again where a BMC was too busy to answer, as the lab does."""
     for _ in range(MOST_ATTEMPTS):
-        assert run.target is not None
-        assert take_one(Scope(builds=False, target=run.target.name, experiment_id=run.experiment_id))
+        asked = run.experiment.target.name
+        assert take_one(Scope(builds=False, target=asked, experiment_id=run.experiment_id))
         run.refresh_from_db()
         if run.state != "queued":
             break

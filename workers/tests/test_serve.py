@@ -55,7 +55,7 @@ def test_the_link_that_serve_prints_signs_in_and_its_end_ends_both(
     assert link, said
     _wait_for(f"http://127.0.0.1:{port}/health")
     with httpx.Client(follow_redirects=True, timeout=DEADLINE_S) as client:
-        assert "Your account: </span>local" in client.get(link[0]).text
+        assert "Your work: </span>local" in client.get(link[0]).text
         assert httpx.get(link[0], timeout=DEADLINE_S).status_code == 403
     children = children_of(served.pid)
     assert len(children) >= 1
