@@ -21,7 +21,7 @@ class Architecture:
 
     @property
     def image_path(self) -> str:
-        """Return where the kernel's build leaves the image, in its object directory."""
+        """Return the path of the image in the object directory of a kernel's build."""
         return f"arch/{self.srcarch}/boot/{self.image}"
 
     @property
@@ -31,7 +31,7 @@ class Architecture:
 
     @property
     def kconfig(self) -> dict[str, str]:
-        """Return what the kernel's Makefile exports for it and Kconfig's source lines use."""
+        """Return the variables that the kernel's Makefile exports for Kconfig's source lines."""
         return {"SRCARCH": self.srcarch, "ARCH": self.srcarch, "HEADER_ARCH": self.srcarch}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One pretend kernel and one state directory for all that only build over the base."""
+"""One pretend kernel and one state directory for all tests that only build over the base."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def builder(home: Path) -> Builder:
 
 @pytest.fixture(scope="session")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the archive that `tree` was made of and, in trees/, that tree; only to be read."""
+    """Return a read-only directory with the archive that `tree` was made of and, in trees/, that tree."""
     place = tmp_path_factory.mktemp("tree")
     import_archive("fake-6.1", make_archive(place / "a.tar"), place / "trees")
     return place

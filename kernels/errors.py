@@ -2,7 +2,7 @@
 """Exceptions between a patch and an artifact, each with `blame` and `retry`.
 
 `str(error)` is one line for people: it names the thing and the way out. `detail` holds the long
-part (a hunk, the tail of a log, what a command wrote to stderr), `log` is the file of a build's output. Two class attributes let one place decide what happens next:
+part (a hunk, the tail of a log, the stderr of a command), `log` is the file of a build's output. Two class attributes let one place decide what happens next:
 `blame` is "submission", "kernel" or "lab"; `retry` says whether the same thing may be retried.
 """
 
@@ -26,14 +26,14 @@ class KernelsError(Exception):
     retry: ClassVar[bool] = False
 
     def __init__(self, message: str, detail: str = "", *, log: Path | None = None) -> None:
-        # Both may hold strangers' text: what a terminal would obey, or no database holds, is shown as an escape.
+        # Both may hold strangers' text: characters that a terminal would obey, or no database stores, are shown as escapes.
         super().__init__(shown_line(message))
         self.detail = shown(detail)
         self.log = log
 
 
 def suggest(name: str, valid: Iterable[str]) -> str:
-    """Tell which names there are, the nearest first: `did you mean "x"? There are x, y, z.`"""
+    """Return a text that lists the valid names, the nearest first: `Did you mean "x"? There are x, y, z.`"""
     names = list(dict.fromkeys(valid))
     if not names:
         return "There are none yet."
@@ -59,11 +59,11 @@ class PatchRejected(KernelsError):
 
 
 class MailUnreadable(PatchRejected):
-    """A mail that is built in a way no mailer builds one; names the mail by its number."""
+    """A mail with a structure that no mailer produces; names the mail by its number."""
 
 
 class SeriesIncomplete(PatchRejected):
-    """A series with gaps or of several versions, which is taken only on the submitter's word."""
+    """A series with gaps or of several versions, which is taken only if the submitter confirms it."""
 
     def __init__(self, reason: str) -> None:
         ways = "send the whole series (b4 am <message-id> fetches it), or set partial = true to take what is here"
@@ -104,13 +104,13 @@ class TreeUnreadable(KernelsError):
 
 
 class TreeTooLarge(KernelsError):
-    """A repository with more bytes, names or nesting than is fetched; the message names the limit."""
+    """A repository with more bytes, names or nesting than the limits of a fetch allow; the message names the limit."""
 
     blame = "submission"
 
 
 class UnknownRevision(KernelsError):
-    """The tree has no such revision (the message names the nearest ones), or not before the other end of a range."""
+    """The tree has no such revision (the message names the nearest ones), or has it, but not before the other end of a range."""
 
     blame = "submission"
 
@@ -131,7 +131,7 @@ class ConfigRejected(KernelsError):
 
 
 class CompileFailed(KernelsError):
-    """The kernel did not compile: the message is the first error line, `log` the whole of it."""
+    """The kernel did not compile: the message is the first error line, `log` the whole output."""
 
     blame = "kernel"
 
@@ -146,7 +146,7 @@ class BuildTimedOut(KernelsError):
 
 
 class ReadingStopped(KernelsError):
-    """A file of a stranger that took more than its reader may use, or that no reader foresaw."""
+    """A stranger's file that takes more resources than its reader may use, or that makes its reader fail unexpectedly."""
 
     blame = "kernel"
 
@@ -166,23 +166,23 @@ class GitFailed(KernelsError):
 
 
 class OutputTooLong(GitFailed):
-    """git printed more than is allowed; callers that asked about a stranger's tree say what that means."""
+    """git printed more than is allowed; callers that read a stranger's tree turn it into an error of their own."""
 
 
 class SourceUnreachable(KernelsError):
-    """A git repository or archive of mails somewhere else that does not answer, or breaks off; may be back later."""
+    """A remote git repository or mail archive that does not answer, or breaks off; it may be back later."""
 
     retry = True
 
 
 class LockBusy(KernelsError):
-    """Another process has locked what a build or an import needs for longer than either takes."""
+    """A build or an import needs something that another process has kept locked for longer than either takes."""
 
     retry = True
 
 
 class DiskFull(KernelsError):
-    """There is not enough room for what was about to start, or it ran out on the way."""
+    """There is not enough disk space to start the work, or the disk filled up during it."""
 
     retry = True
 
@@ -200,7 +200,7 @@ class ArtifactCorrupt(KernelsError):
 
 
 class BundleRefused(KernelsError):
-    """A git bundle that is damaged, or contains something else than the one requested commit."""
+    """A git bundle that is damaged, or contains anything but the one requested commit."""
 
 
 class SandboxFailed(KernelsError):
@@ -216,16 +216,16 @@ class BuildTooLarge(KernelsError):
 
 
 class ArtifactRefused(KernelsError):
-    """A build handed out something that no kernel build makes: a link, a device, too much."""
+    """A build produced something that no kernel build makes: a link, a device, too many or too large files."""
 
     blame = "submission"
 
 
 class BuildOutOfMemory(KernelsError):
-    """The kernel killed a program of the build, or of its config, for memory; `log` is what a build wrote until then."""
+    """The host's kernel killed a program of the build, or of its config, for lack of memory; `log` is a build's output until then."""
 
 
 class BuildInterrupted(KernelsError):
-    """The sandbox around a build or a config was killed from outside, or others had the host's CPUs; `log`: written until then."""
+    """The sandbox around a build or a config was killed from outside, or other processes took the CPUs; `log` is the output until then."""
 
     retry = True

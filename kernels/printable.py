@@ -2,8 +2,8 @@
 """Make strangers' text safe to show on a terminal, on a page, in JSON, in a database.
 
 Bytes that are not UTF-8 travel through this package as lone surrogates (PEP 383), which none of these can store. Control
-characters drive terminals, and marks of writing direction make a line read as what it is not: only what
-`str.isprintable` accepts is shown as it is.
+characters drive terminals, and marks of writing direction change how a line reads: only characters that
+`str.isprintable` accepts are shown as they are.
 """
 
 import re

@@ -20,7 +20,7 @@ class LabConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Make `manage.py check`, and with --deploy, know ours."""
+        """Register our checks with `manage.py check`, some only with --deploy."""
         for check in CHECKS:
             register(check, Tags.security, deploy=True)
         register(store_works, "store")
@@ -31,7 +31,7 @@ class LabConfig(AppConfig):
 def _read_moments(connection: Any, **_about: Any) -> None:
     """Let a connection to PostgreSQL read moments quickly: pages read thousands."""
     if connection.vendor == "postgresql":
-        # What only starts Django on SQLite need not import psycopg.
+        # A process that uses SQLite alone need not import psycopg.
         from lab.postgres_moments import MomentLoader
 
         connection.connection.adapters.register_loader("timestamptz", MomentLoader)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.errors import SettingWrong
 
-# What holds a password or a key.
+# Variables that hold a password or a key.
 SECRETS = frozenset(
     (
         "KPERFLAB_DATABASE",
@@ -22,7 +22,7 @@ SECRETS = frozenset(
     )
 )
 _REFS_FORM = "give ADDRESS refs/heads/BRANCH refs/tags/PATTERN, as often as needed, separated by spaces"
-# What this process took over from the service; see adopt.
+# Variables that this process took over from the service; see adopt.
 _adopted: dict[str, str] = {}
 
 
@@ -40,10 +40,10 @@ def state_root() -> Path:
 
 
 def adopt(home: Path) -> None:
-    """Take over what the service of this home runs with, while it is up; what is given here already counts more.
+    """Take over the variables of this home's service while it is up; variables that are set here take precedence.
 
-    So that every command on this machine works on the service's tables. It stays in the memory of this process: what is in
-    the environment is passed to programs, and can be read in /proc. Raises SettingWrong when it may not be read.
+    Every command on this machine thus works on the service's tables. Secrets stay in the memory of this process: the
+    environment is passed to programs, and can be read in /proc. Raises SettingWrong when the file cannot be read.
     """
     file = home / "service" / "environment.json"
     try:
@@ -66,14 +66,14 @@ def adopt(home: Path) -> None:
 
 
 def all_variables(prefix: str) -> dict[str, str]:
-    """Return every variable whose name begins with `prefix`, those of the service included, unread where they name files."""
+    """Return every variable whose name begins with `prefix`, the service's included; files that they name are not read."""
     return {name: value for name, value in (_adopted | dict(os.environ)).items() if name.startswith(prefix)}
 
 
 def for_own_processes() -> dict[str, str]:
-    """Return the whole environment of this process, for processes that are the lab itself and read their settings from it.
+    """Return the whole environment of this process, for child processes of the lab that read their settings from it.
 
-    Never for a program that works on what strangers sent; kernels/processes/environment.py is for those.
+    Never for a program that works on strangers' data; kernels/processes/environment.py is for those.
     """
     return dict(os.environ)
 
@@ -81,7 +81,7 @@ def for_own_processes() -> dict[str, str]:
 def read_variable(name: str, default: str = "") -> str:
     """Return the variable's value, else the content of the file that `<name>_FILE` names, else the default.
 
-    A variable that is set to nothing says nothing, not the default. Raises SettingWrong when both are given, or the file
+    A variable that is set to nothing is returned as "", not as the default. Raises SettingWrong when both are given, or the file
     cannot be read.
     """
     of_service = name not in os.environ and f"{name}_FILE" not in os.environ
@@ -99,7 +99,7 @@ def read_variable(name: str, default: str = "") -> str:
 
 
 def open_secrets() -> list[str]:
-    """Return a line for each file with a secret that others than its owner may read; an engine's /run/secrets is closed itself."""
+    """Return a line for each secret's file that other users may read; container engines protect /run/secrets themselves."""
     lines = []
     for name in sorted(SECRETS):
         of_service = name not in os.environ and f"{name}_FILE" not in os.environ
@@ -114,7 +114,7 @@ def open_secrets() -> list[str]:
 
 
 def read_flag(name: str, *, default: bool = False) -> bool:
-    """Return whether the variable is 1; the default where it is not set, or to nothing."""
+    """Return whether the variable is 1; the default where it is unset or empty."""
     text = read_variable(name)
     return text == "1" if text else default
 

@@ -17,7 +17,7 @@ Row = TypeVar("Row", bound=Any)
 class LabError(Exception):
     """Base of this package's errors: `str()` is one clear line, `detail` the long part.
 
-    Both may hold strangers' text: what a terminal would obey, or no database holds, is shown as an escape.
+    Both may hold strangers' text: characters that a terminal obeys, or no database holds, are shown as escapes.
     """
 
     blame: ClassVar[Blame] = "lab"
@@ -29,7 +29,7 @@ class LabError(Exception):
 
 
 class SettingWrong(LabError):
-    """A variable of the environment that cannot be what it says: names the variable, never the secret in it."""
+    """An environment variable with a wrong value: the message names the variable, never the secret in it."""
 
 
 class SpecError(LabError):
@@ -59,7 +59,7 @@ class SubmissionRejected(LabError):
         return SubmissionRejected(str(self), self.detail, self.place)
 
     def lines(self) -> list[str]:
-        """Return a line for each fault, led by the field that it lies in."""
+        """Return a line for each fault, which begins with the field at fault."""
         return [
             str(refusal) if str(refusal).startswith(refusal.place) else f"{refusal.place}: {refusal}"
             for refusal in (self, *self.others)
@@ -113,7 +113,7 @@ class NeedsWorker(LabError):
 
 
 class FetchLost(LabError):
-    """A fetch that was cancelled or given to another worker while we were at it: nothing of it may be written."""
+    """A fetch that was cancelled or given to another worker in the meantime: this process may not write its result."""
 
 
 class TooManyFetches(LabError):
@@ -142,7 +142,7 @@ def one_row(rows: "QuerySet[Row]", what: str) -> Row:
 
 
 class FieldRefused(LabError):
-    """A value that a form or a request gave for one field, and what it may be instead; not of a description.
+    """A wrong value of one field of a form or a request, not of a description, and what it may be instead.
 
     within: the fields and positions inside of it that lead to the value.
     """
@@ -181,7 +181,7 @@ class NotReached(LabError):
 
 
 class KeyReused(LabError):
-    """A submission under a key that another body was sent with."""
+    """A submission under a key that was sent with another body before."""
 
     blame: ClassVar[Blame] = "submission"
 
@@ -194,7 +194,7 @@ class KeyBusy(LabError):
 
 
 class NetbootClosed(LabError):
-    """A token of no boot that is open."""
+    """A token that belongs to no open boot."""
 
     blame: ClassVar[Blame] = "submission"
 
@@ -210,11 +210,11 @@ class PieceRefused(LabError):
 
 
 class StoreRefused(LabUnable):
-    """The store is not one, or does not let us: a wrong address, bucket, right or name. Trying again does not help."""
+    """There is no store, or it denies access: a wrong address, bucket, permission or name. Retrying does not help."""
 
 
 class StoreUnreachable(LabUnable):
-    """The store does not answer, or could not do it now, such as one whose disk is full."""
+    """The store does not answer, or cannot do its work now, for example because its disk is full."""
 
     retry: ClassVar[bool] = True
 

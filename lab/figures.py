@@ -70,8 +70,8 @@ def medians_note(
 
     A change is estimated within blocks of boots, a median is taken over all blocks. A reader with a calculator objects
     where the medians make a change outside the interval, or one with the other sign, a hundredth or more apart (a
-    thousandth of exact counts). shown_base: the base's median as the reader sees it; that of the A/A control is
-    another, since its base is the base's first boots alone.
+    thousandth of exact counts). shown_base: the base's median as the reader sees it; the A/A control has
+    another one, since its base is the first boots of the base alone.
     """
     own = medians_ratio(base_median, median)
     if own is None or ratio is None:
@@ -85,7 +85,7 @@ def medians_note(
 
 
 def _contradicts(own: float, ratio: float, low: float | None, high: float | None, *, fine: bool) -> bool:
-    """Return whether the medians' ratio speaks against an estimate; without an interval a hundredth apart does."""
+    """Return whether the medians' ratio contradicts an estimate; without an interval, a hundredth apart does."""
     apart = abs(own - ratio) >= (0.001 if fine else 0.01)
     if low is None or high is None:
         return apart

@@ -13,7 +13,7 @@ def attributes(source: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 def from_attributes(shape: type[T], source: object, **others: Any) -> T:
-    """Return a dataclass or a TypedDict whose fields are attributes of an object, but for those in others; in the order of its fields."""
+    """Return a dataclass or a TypedDict filled from an object's attributes, except for the fields in others; in the order of its fields."""
     names = shape.__annotations__
     values = {name: others.pop(name) if name in others else getattr(source, name) for name in names}
     make: Any = shape

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Refuse characters that act on a terminal or make a line read as another, where a name or title is typed.
+"""Refuse characters in names and titles that act on a terminal or make one line look like another.
 
-Controls of both sets (C0, C1), marks of writing direction, characters without width, line and paragraph separators, halves of
-characters and unassigned ones are refused where a name or a title is typed. Blanks of all scripts are fine.
+Controls of both sets (C0, C1), marks of writing direction, characters without width, line and paragraph separators,
+surrogates, private-use and unassigned characters are refused. Blanks of all scripts are fine.
 """
 
 import unicodedata
@@ -15,7 +15,7 @@ _HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 def harmful(text: str, *, lines: bool = False) -> str:
     """Return the first character that may not be in a line as people write it, such as "U+202E"; "" if there is none.
 
-    lines: tabs and line feeds may be there, too.
+    lines: tabs, line feeds and carriage returns are allowed, too.
     """
     for char in text:
         if unicodedata.category(char) in _HARMFUL and not (lines and char in "\t\n\r"):
@@ -32,7 +32,7 @@ def check_lines(value: object) -> None:
 
 
 def check_field(text: str, field: str, *, lines: bool = False) -> str:
-    """Return the text of a form's field as check_line does. Raises FieldRefused."""
+    """Return the text of a form's field if it has no harmful character. Raises FieldRefused."""
     if character := harmful(text, lines=lines):
         raise FieldRefused(field, refusal_of("it", character))
     return text

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Strangers' names and messages as one line of bounded length."""
 
-# Longer names are somebody's joke; a variant of many switches is longer than any table.
+# Longer names are jokes, or those of variants of many switches, which no table can show.
 MOST = 200
 
 
 def one_line(name: str) -> str:
-    """A name without what would break the line or hide in it."""
+    """Replace characters of a name that would break the line or hide in it."""
     if name.isprintable():
         return name
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
@@ -19,5 +19,5 @@ def plain(name: str, most: int = MOST) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Return what an error says on one line of at most 300 characters, or its kind where it says nothing."""
+    """Return an error's message on one line of at most 300 characters, or its class name without a message."""
     return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read moments out of PostgreSQL by Python's own reader of ISO 8601, in a ninth of the time of Django's class over psycopg's."""
+"""Read moments from PostgreSQL by Python's ISO 8601 parser, in a ninth of the time of Django's class over psycopg's."""
 
 from datetime import UTC, datetime
 
@@ -8,9 +8,9 @@ from psycopg.adapt import Loader
 
 
 class MomentLoader(Loader):
-    """A moment of a session in UTC, which Django's sessions are: "2026-11-26 23:50:13.5+00". Raises ValueError for others' forms."""
+    """Loads moments of sessions in UTC, as Django's are: "2026-11-26 23:50:13.5+00". Raises ValueError for other forms."""
 
-    # Django asks for it, and would put its own class in place of one of another zone.
+    # Django reads this, and would replace a loader of another zone by its own class.
     timezone = UTC
 
     def load(self, data: Buffer) -> datetime:

@@ -15,7 +15,7 @@ import dj_database_url
 from lab.environment import is_loopback
 from lab.errors import SettingWrong
 
-# How long a connection is kept for the next request, and that it is tried before it is used: the server may have restarted.
+# How long a connection is kept for further requests; it is checked before each use, since the server may have restarted.
 CONN_MAX_AGE_S = 60
 # A server that is gone, or a network that was cut, is noticed within about 15 s on either side. A transaction that was left
 # open by a machine that vanished would hold its rows for ever.
@@ -25,7 +25,7 @@ _SERVER_SIDE = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "15s",
     "idle_in_transaction_session_timeout": "60s",
-    # Disks seek at once, and most of what pages read is in memory: some hundred look-ups are less than a whole table.
+    # Seeks are fast, and most data of pages is in memory: some hundred look-ups cost less than reading a whole table.
     "random_page_cost": "1.1",
     # Compiling a plan takes longer than any of ours runs.
     "jit": "off",
@@ -95,7 +95,7 @@ def _several(url: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _verified(host: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Over a network the server must show a certificate of its name, unless the URL says otherwise (?sslmode=require)."""
+    """Return options by which a remote server must prove its name, unless the URL says otherwise (?sslmode=require)."""
     mode = str(asked.get("sslmode", "" if _is_here(host) else "verify-full"))
     # Other modes get no authorities: libpq refuses them beside `system`, and would verify by a file.
     return {"sslmode": mode, "sslrootcert": authorities()} if mode.startswith("verify-") else {}
@@ -115,7 +115,7 @@ def authorities() -> str:
 
 
 def close_tables(connection: Any, **_about: Any) -> None:
-    """Close the tables of one machine to other users, as soon as there is a file of them."""
+    """Make the file of an SQLite database private as soon as it exists."""
     if connection.vendor == "sqlite" and (name := str(connection.settings_dict["NAME"])).startswith("/"):
         make_private(Path(name))
 
@@ -153,7 +153,7 @@ def caches(redis_url: str) -> dict[str, dict[str, Any]]:
         raise SettingWrong(
             "KPERFLAB_REDIS is not a Redis URL: give redis://:password@host:port/0 or unix:///path"
         )
-    # A tenth of the start of a lab that has none.
+    # A lab without Redis starts a tenth faster this way.
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
@@ -162,7 +162,7 @@ def caches(redis_url: str) -> dict[str, dict[str, Any]]:
             "BACKEND": "lab.operations.cache.ForgivingRedis",
             "LOCATION": redis_url,
             "KEY_PREFIX": "kperflab",
-            # A connection that a restart left dead is made again once; the library's own way waits seconds in between.
+            # A connection that a restart left dead is reopened once; the library's own retries wait for seconds.
             "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2, "retry": Retry(NoBackoff(), 1)},
         }
     }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Django settings: one place that reads the environment.
 
-Each may instead be in a file that the variable with _FILE after its name names; secrets better are. While a service of this home
-is up (`make up`), every process of it takes over what that runs with.
+Each value may instead be in a file that the variable with _FILE after its name names, as secrets should. While a service of this
+home is up (`make up`), every process of the home takes over the service's variables.
 
 KPERFLAB_HOME      where everything is kept (default /var/lib/kperflab for root,
                    else ~/.local/share/kperflab)
@@ -13,7 +13,7 @@ KPERFLAB_DATABASE  postgres://user:password@host:port/name, where the host must 
                    them takes writes, as after a failover
 KPERFLAB_REDIS     redis://:password@host:port/0 or unix:///path: what wakes workers, and the cache (default: neither; tasks
                    run in the process that sends them)
-KPERFLAB_CHECK_HOURS   how old a target's last health check may grow before an idle one has another (default 24); 0: when asked alone
+KPERFLAB_CHECK_HOURS   how old a target's last health check may grow before an idle one has another (default 24); 0: only on request
 KPERFLAB_CHECK_KERNEL  the artifact that health checks boot (default: the base of the last experiment that went well)
 KPERFLAB_LEASE_S   how long a claim lasts without a sign of life (default 15)
 KPERFLAB_DISK_GIB  no kernel is built where less is free, nothing booted with less than a fifth of it (default 5, or 5 % of the disk)
@@ -24,7 +24,7 @@ KPERFLAB_PRIVATE   1 lets nobody see anything without signing in; else anonymous
 KPERFLAB_LOCAL_PATHS        1 lets submitters, not operators alone, name git repositories by their folder here
 KPERFLAB_PRIVATE_ADDRESSES  1 lets submissions name git addresses of closed networks
 KPERFLAB_LORE      the archive of mails that b4 asks, empty for none (default https://lore.kernel.org/all)
-KPERFLAB_PROXIES   how many reverse proxies stand in front (default 0): whose word on addresses counts
+KPERFLAB_PROXIES   how many reverse proxies stand in front (default 0) and are believed about addresses
 KPERFLAB_DEBUG     1 shows tracebacks in the browser; never on a shared machine
 KPERFLAB_URL       where people reach the pages, for links in mails and hooks (default http://127.0.0.1:8000); https:// makes cookies
                    secure and browsers insist on it
@@ -40,8 +40,8 @@ KPERFLAB_VOUCHED   git addresses, as their trees are registered, each followed b
                    every later build, as with source archives (default: each base's files answer its own variants alone); after taking one
                    out, labctl lab withdraw-trust
 KPERFLAB_CACHE_GIB how much of the store this machine keeps at hand (default a quarter of its disk)
-KPERFLAB_KEEP_DAYS how long run files and artifacts are kept that nothing needs (default 90; 0 for ever)
-KPERFLAB_MAIL_FROM what mails are sent as (default kperflab@<this host's name>)
+KPERFLAB_KEEP_DAYS how long unneeded run files and artifacts are kept (default 90; 0 for ever)
+KPERFLAB_MAIL_FROM the sender of mails (default kperflab@<this host's name>)
 KPERFLAB_LOG       what services log: text (default), a line for people, or json, an object a line
 KPERFLAB_METRICS_FROM  networks that may read /metrics and all of /ready/, separated by commas: 10.1.0.0/16,fd00::/8 (default: this
                    machine and operators alone)
@@ -156,7 +156,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
-# A wrong password ten times from one address: that account waits, from there. Ways in for people and for the API alike.
+# Ten wrong passwords from one address lock the account for that address, in the pages and in the API alike.
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -199,7 +199,7 @@ REST_FRAMEWORK = {
     "URL_FORMAT_OVERRIDE": None,
     "NUM_PROXIES": PROXIES,
 }
-# How often the API may be asked: by somebody, by an address without a name, passwords and descriptions tried.
+# Limits on API requests: of a person, of an address without a sign-in, with passwords, and for the purposes below.
 API_RATES = {
     "person": "1200/min",
     "stranger": "300/min",
@@ -280,7 +280,7 @@ SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
 SECURE_REDIRECT_EXEMPT = [r"^(health|ready|metrics)/?$", r"^netboot/"]
 if PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-# Whether other names below the lab's domain are https too is not the lab's to say. Without https, lab.W001 says what matters.
+# The lab cannot know whether other names below its domain use https. Without https, lab.W001 reports what matters.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 if not HTTPS:
     SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]

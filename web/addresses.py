@@ -10,9 +10,9 @@ _FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address of the client: the peer's, or the one that the outermost of our own proxies saw.
+    """Return the client's address: the peer's, or the address that the outermost of our own proxies saw.
 
-    What stands further to the left in X-Forwarded-For anybody may have written. The API's limits read it alike.
+    Anybody may have written the parts further left in X-Forwarded-For. The API's limits read the header alike.
     """
     peer = str(request.META.get("REMOTE_ADDR") or "")
     proxies = _proxies()
@@ -28,7 +28,7 @@ def _proxies() -> int:
 
 
 def is_of_this_machine(request: HttpRequest) -> bool:
-    """Return whether it was asked on the loopback address or our own socket, and not passed on by a proxy nobody told us of."""
+    """Return whether the request came over loopback or our own socket, and not through a proxy that is not configured."""
     if not _proxies() and any(name in request.META for name in _FORWARDED):
         return False
     address = client_address(request)

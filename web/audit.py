@@ -32,7 +32,7 @@ RULES: Final[Mapping[int, str]] = {
     431: "too large",
 }
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-# Machines that boot over the network post their records; each of these is one of a run's pieces.
+# Machines that boot over the network post a run's records, a request for each piece.
 _OF_MACHINES = "netboot_"
 _REFUSED = Counter(
     "kperflab_http_refused",
@@ -43,7 +43,7 @@ _REFUSED = Counter(
 
 
 def keep_audit(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Return the middleware; it stands inside the one that knows who is signed in."""
+    """Return the middleware; it must stand inside the one that sets request.user."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
@@ -83,5 +83,5 @@ def _note(request: HttpRequest, response: HttpResponse, route: str, rule: str) -
             )
         )
     except DatabaseError:
-        # The answer is more than its line in the log, which a database that is down cannot hold.
+        # The answer matters more than its line in the log, which a database that is down cannot store.
         log.exception("the audit log could not be written")

@@ -31,7 +31,7 @@ class Span:
 
 
 def span(ratios: Sequence[float | None], margin: float) -> Span:
-    """The axis on which all these ratios are seen, and the margin's band never as wide as the axis."""
+    """Return an axis that shows all these ratios (up to a factor of 32) and is wider than the margin's band."""
     logs = [abs(math.log(ratio)) for ratio in ratios if ratio and math.isfinite(ratio)]
     return Span(min(max([*logs, 2.5 * math.log1p(margin), 0.005]) * 1.05, math.log(32)), margin)
 
@@ -90,7 +90,7 @@ def tick(at: float, label: str) -> dict[str, Any]:
 
 
 def pen(index: int) -> dict[str, Any]:
-    """Return what tells one variant's line from the others: index picks the colour."""
+    """Return the style of one variant's line: index picks the colour."""
     return {"index": index % len(DASHES), "dash": DASHES[index % len(DASHES)]}
 
 
@@ -98,7 +98,7 @@ def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> dict[s
     """Outlines of latency histograms, one per variant: value → how often. Both axes are logarithmic.
 
     Values are gathered into at most 24 classes a decade, so that a microsecond and a millisecond
-    read alike. An empty class lies on the floor of the axis, half a decade below one sample.
+    read alike. An empty class lies on the floor of the axis, 0.3 of a decade below one sample.
     """
     edges = _edges([value for values in counts.values() for value in values])
     classes = {name: _gather(values, edges) for name, values in counts.items()}
@@ -146,7 +146,7 @@ def _edges(values: Sequence[float]) -> list[float]:
 
 
 def _gather(values: Mapping[float, int], edges: Sequence[float]) -> list[int]:
-    """Return how many samples fall into each class; what is not above zero joins the lowest."""
+    """Return how many samples fall into each class; values that are not above zero join the lowest."""
     levels = [0] * (len(edges) - 1)
     for value, n in values.items():
         at = bisect_right(edges, value) - 1

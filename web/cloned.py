@@ -16,7 +16,7 @@ def typed_from(
 ) -> tuple[TypedForm, tuple[str, ...]]:
     """Return the filled form, and a sentence for each part of the description that it does not keep as it is.
 
-    texts: of switches by name, as they were taken in: a range of commits is filled in as its text.
+    texts: of switches by name, as they were submitted: a range of commits is filled in as its text.
     """
     patches = description.get("patches", ())
     cases, sentences = _cases(description)
@@ -71,7 +71,7 @@ def _changed(description: Mapping[str, Any], texts: Mapping[str, str]) -> Iterat
 
 
 def _is_ticked(patch: Mapping[str, Any]) -> bool:
-    """Return whether a tick in the form's catalogue says all of a patch; others are filled into a slot."""
+    """Return whether a tick in the form's catalogue describes a patch completely; others are filled into a slot."""
     name = patch.get("catalog")
     rest = {key for key, value in patch.items() if value and key not in ("catalog", "name")}
     return bool(name) and patch.get("name") in (None, name) and not rest
@@ -95,7 +95,7 @@ def _switches(switches: Any, texts: Mapping[str, str]) -> Iterator[TypedSwitch]:
 
 
 def _line(key: str, value: Any) -> str:
-    """A parameter as `read_params` reads it back: as TOML has it."""
+    """Return a parameter as TOML, which `read_params` reads back."""
     if isinstance(value, bool):
         return f"{key} = {str(value).lower()}"
     if isinstance(value, list | tuple):

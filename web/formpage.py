@@ -17,7 +17,7 @@ from lab.submission.received_series import FILE_SUFFIXES, MOST_FILES, UNPACKED_M
 from web.forms import PARTS, SLOTS, TypedCase, TypedForm, TypedSwitch
 from web.words import NONE, change, count, duration, settings
 
-# Ticked where nothing was measured yet: the shortest to boot of those that say something about most file system patches.
+# Ticked if nothing was measured yet: the quickest to boot of the workloads that most file system patches can affect.
 _FIRST = "showgids"
 _DESIGNS = {
     "full": "every combination of the switches",
@@ -49,7 +49,7 @@ _GROUPS = (
 class FormPage:
     """The form as it is shown next. notes: what was received or left out, lines; toml: the description beside it.
 
-    previewing: the request was for a preview, so that errors are why there is none.
+    previewing: a preview was requested; errors then say why there is none.
     """
 
     typed: TypedForm
@@ -82,7 +82,7 @@ def fresh(choices: SubmissionChoices, usual: UsualChoices | None = None) -> Type
 
 
 def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequence[str]) -> dict[str, Any]:
-    """Everything the template asks for. A form without a key gets one. priorities: those its reader may ask for."""
+    """Return the template's context. A form without a key gets one. priorities: those that its reader may choose."""
     typed, errors = page.typed, page.errors
     return {
         **preview_context(page.preview),
@@ -102,7 +102,7 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
             for question in QUESTIONS
         ],
         "profiled": [("", "as for all"), *BY_NAME["profile"].options],
-        # One that was typed and may not be asked for stays, to be refused in words.
+        # A priority that was typed but is not allowed stays, to be refused with a message.
         "priorities": list(dict.fromkeys((*priorities, typed.priority))),
         "told": [(key, _label(key), errors[key]) for key in sorted(errors, key=_order)],
         "detail": page.detail,
@@ -153,7 +153,7 @@ def preview_context(preview: Preview | None) -> dict[str, Any]:
 
 
 def _whole(seconds: float | None) -> float | None:
-    """An estimate of minutes has no use for its tenths of a second."""
+    """Round an estimate of a minute or more to whole minutes."""
     return seconds if seconds is None or seconds < 60 else float(round(seconds / 60) * 60)
 
 
@@ -226,7 +226,7 @@ def _line_slots(field: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str,
 def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the pasted patches, then one empty slot, or two where nothing was pasted; slots with errors are open.
 
-    name: as typed, or the one that it gets from its subject.
+    name: as typed, or taken from the patch's subject.
     """
     empty = 1 if typed else 2
     wanted = [*typed, *[TypedSwitch()] * empty][: max(SLOTS, len(typed))]

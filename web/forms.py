@@ -19,7 +19,7 @@ from lab.experiments.spec import LINE_SWITCHES
 SLOTS = 16
 # A value of a parameter; tomllib takes quadratic time for a key of many dotted parts.
 LONGEST_VALUE, MOST_DOTS = 2000, 300
-# Of a switch, beside its text.
+# The parts of a switch, beside its text.
 PARTS = ("name", "requires", "excludes", "alternative", "range", "catalog")
 
 
@@ -67,7 +67,7 @@ class TypedSource:
     message: str = ""
 
 
-# The answers of a form to which nothing was typed.
+# The answers of an untouched form.
 USUAL = {question.name: question.typed(question.default) for question in QUESTIONS} | {"profile": "yes"}
 
 
@@ -91,7 +91,7 @@ class TypedForm:
     # An answer to each question of lab.experiments.measure; a tick's is "yes" or "no".
     measure: Mapping[str, str] = field(default_factory=lambda: USUAL)
     priority: str = "normal"
-    # The number of the experiment this was cloned from, and the form's own, so that it is taken in once.
+    # The number of the experiment this was cloned from, and the form's own key, so that it is submitted once.
     origin: str = ""
     key: str = ""
 
@@ -251,7 +251,7 @@ def _places(place: str, key: str, switch: TypedSwitch) -> dict[str, str]:
 
 
 def _sources(switch: TypedSwitch) -> dict[str, str]:
-    """Return where a patch comes from: what is typed of text, range and catalogue entry; no text where none is."""
+    """Return the sources of a patch: the typed text, range and catalogue entry; a blank text only without the others."""
     named = {name: value for name in ("range", "catalog") if (value := getattr(switch, name))}
     return {**named, "text": switch.text} if switch.text.strip() or not named else named
 
@@ -284,20 +284,20 @@ def read_params(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _toml_value(text: str) -> Any:
-    """Read one value as TOML has it. Raises ValueError for what is none, or would be dear to read."""
+    """Read one TOML value. Raises ValueError if it is not one, or would be expensive to read."""
     if len(text) > LONGEST_VALUE or text.count(".") > MOST_DOTS:
         raise ValueError("no value of a parameter is so long")
     return tomllib.loads(f"value = {text}")["value"]
 
 
 _PLACE = re.compile(r"^([A-Za-z_]+(?:\[\d+\])?(?:\.[A-Za-z_]+(?:\[\d+\])?)*)(?::\s*| is missing$)")
-# What is said without a place: of a switch by its name, of the tree and of its revisions.
+# Messages without a place: about a switch by its name, about the tree and its revisions.
 _NAMED = re.compile(r"^switch \"[^\"]*\"")
 _WORDED = ((re.compile(r"^there is no tree "), "tree"), (re.compile(r" has no revision \""), "base"))
 
 
 def sort_errors(lines: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
-    """Put each fault to the field it lies in; what has no field of its own goes to "form"."""
+    """Assign each fault to its field; a fault without a field goes to "form"."""
     errors: dict[str, str] = {}
     for line in lines:
         key, message = _locate(line, fields)

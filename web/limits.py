@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All limits that a stranger's sizes meet: the lab's, and those of the pages and the API themselves."""
+"""All limits on sizes: those of the lab, and those of the pages and the API themselves."""
 
 from django.conf import settings
 

@@ -55,7 +55,7 @@ def read_asked(
 def selects(
     query: Mapping[str, str], choices: FilterChoices, errors: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The filters that are chosen from a list; those of which there is nothing to choose are left out."""
+    """Return the filters that are chosen from a list; filters that offer no choice are left out."""
     return [
         {
             "name": name,
@@ -70,7 +70,7 @@ def selects(
 
 
 def columns(query: Mapping[str, str], ordering: str) -> list[dict[str, Any]]:
-    """The heads of the table; pressing one that is sorted by already turns it round."""
+    """Return the heads of the table; a click on the sorted column reverses the order."""
     heads = [
         ("Name", "name", False),
         ("State", "state", False),
@@ -84,7 +84,7 @@ def columns(query: Mapping[str, str], ordering: str) -> list[dict[str, Any]]:
 
 
 def address(query: Mapping[str, str], **changed: str) -> str:
-    """The address of this list with something changed; what is empty is left out, and so is the first page."""
+    """Return the address of this list with some parameters changed; empty ones and the default order are left out."""
     params = {name: query.get(name, "") for name in NAMES if name != "page"} | changed
     kept = {name: value for name, value in params.items() if value and (name, value) != ("ordering", NEWEST)}
     return f"?{urlencode(kept)}" if kept else "?"
@@ -96,7 +96,7 @@ def _column(query: Mapping[str, str], ordering: str, label: str, key: str, numer
     if not key:
         return column
     by, down = ordering.removeprefix("-") == key, ordering.startswith("-")
-    # What one wants first: the newest, but names from A on.
+    # The order of the first click: the newest first, but names from A on.
     first = f"-{key}" if key == "created_at" else key
     turned = key if down else f"-{key}"
     now = ("descending" if down else "ascending") if by else ""
@@ -121,7 +121,7 @@ def kept_filters(request: HttpRequest) -> str:
 def without_empty_filters(
     view: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Redirect to the address without its empty filters, which a form sends, too: an address to share has only those that filter."""
+    """Redirect to the address without its empty filters, which a form also sends: an address to share has only those in use."""
 
     @wraps(view)
     def shortened(request: HttpRequest) -> HttpResponse:

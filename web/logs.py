@@ -53,9 +53,9 @@ class LogPart:
 
 
 def read_part(file: KeptFile | None, offset: int, *, over: bool, limit: int = PART_BYTES) -> LogPart:
-    """Read at most `limit` bytes from a place on; nothing while there is none. Raises FileGone where it is over.
+    """Read at most `limit` bytes from a place on; nothing while there is no file. Raises FileGone if the log is over.
 
-    Ends with a whole line, so that neither a character nor an escape is cut in two, unless the log is over or the
+    The part ends with a whole line, so that neither a character nor an escape is cut in two, unless the log is over or the
     line is longer than a part.
     """
     if file is None:
@@ -78,5 +78,5 @@ def read_part(file: KeptFile | None, offset: int, *, over: bool, limit: int = PA
 
 
 def printable(text: str) -> str:
-    """Without terminal escapes and control characters; line ends of either kind kept as one."""
+    """Return a text without terminal escapes and control characters; line ends become newlines."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab's figures for Prometheus, read from the tables at each scrape: any web process tells the same.
+"""The lab's figures for Prometheus, read from the tables at each scrape: every web process reports the same.
 
-Labels are targets, groups, queues, hosts, states: what an operator set up. Experiments, people and workers' processes are none.
+Labels are targets, groups, queues, hosts and states, which operators set up; never experiments, people or workers' processes.
 """
 
 import shutil
@@ -155,7 +155,7 @@ def _last_hour() -> Iterator[str]:
     built = {(queue,): durations for queue, durations in hour.build_s.items()}
     about = "What was compiled in the last hour."
     yield from histogram("kperflab_last_hour_build_seconds", about, ("queue",), built)
-    # By target, a step would have fifteen buckets for each of a thousand.
+    # By target, each step would have fifteen buckets for each of a thousand targets.
     about = "Duration of each step of the last hour's boots, by group or target without one; run: from claim to record."
     yield from histogram("kperflab_last_hour_step_seconds", about, ("step", "group"), hour.steps_s)
 
@@ -183,7 +183,7 @@ def storage_figures() -> Iterator[str]:
 
 
 def _rooms() -> dict[tuple[str, str], DiskRoom]:
-    """By place and host; a store belongs to none. A place that is down has no figures: readiness names it."""
+    """Return the disk space by place and host; a store has no host. A place that is down has no figures: readiness names it."""
     rooms: dict[tuple[str, str], DiskRoom] = {}
     with suppress(OSError):
         rooms["home", socket.gethostname()] = room_of(settings.HOME)

@@ -13,7 +13,7 @@ from prometheus_client.utils import floatToGoString
 
 from lab.operations.last_hour import BOUNDS, DurationHistogram
 
-# By the values of the labels in the order of their names: a tuple of as many texts as the family has labels.
+# The key has the values of the labels, in the order of their names: a tuple with one text per label.
 Values = Mapping[Any, float]
 Rows = Mapping[Any, Sequence[float | None]]
 Histograms = Mapping[Any, DurationHistogram]
@@ -42,7 +42,7 @@ def counter(name: str, about: str, value: float) -> Iterator[str]:
 
 
 def histogram(name: str, about: str, labels: Sequence[str], values: Histograms) -> Iterator[str]:
-    """Write histograms of a window, so their counts fall as well: a quantile is taken of the buckets as they are, without a rate."""
+    """Write histograms of a time window. Their counts also fall: take quantiles of the buckets as they are, without a rate."""
     rows = [(_pairs(labels, key), values[key]) for key in sorted(values)]
     yield _head(name, about, "histogram")
     for pairs, durations in rows:

@@ -35,7 +35,7 @@ def pipelines(server: str, base: NewestBase) -> tuple[Pipeline, ...]:
 
 
 def script() -> str:
-    """Return what submits a series and waits; it says nothing of this lab."""
+    """Return the script that submits a series and waits; it says nothing of this lab."""
     return (_FOLDER / "kperflab.sh").read_text()
 
 
@@ -56,7 +56,7 @@ def _forge(name: str, server: str, base: NewestBase) -> str:
     text = text.replace(
         "variables: {GIT_DEPTH: 0,", f'variables: {{KPERFLAB_SERVER: "{server}", GIT_DEPTH: 0,'
     )
-    # What the first lines say is needed is here, but for the token.
+    # The first lines list the needed files and variables; all but the token are included here.
     text = text.replace(
         ", with kperflab.sh and kperflab.json in ci/; KPERFLAB_SERVER and KPERFLAB_TOKEN are CI/CD variables.",
         "; KPERFLAB_TOKEN is a masked CI/CD variable.",

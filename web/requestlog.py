@@ -19,9 +19,9 @@ from web.addresses import client_address
 
 log = logging.getLogger("kperflab.request")
 
-# What watches over us asks every few seconds: not worth a line.
+# Monitoring requests these every few seconds: not worth a line.
 QUIET = frozenset({"health", "ready", "metrics"})
-# Parts of addresses that let somebody in.
+# Parts of addresses that grant access.
 SECRET_PARTS = frozenset({"secret", "token"})
 _GIVEN = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
@@ -29,7 +29,7 @@ _GIVEN = re.compile(r"[A-Za-z0-9._-]{8,64}")
 def log_requests(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware, the outermost: what is logged meanwhile names the request, whose number the answer carries."""
+    """Return the outermost middleware: all log lines of a request, and its answer, carry the request's number."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         number = _number(request)
@@ -56,7 +56,7 @@ def log_requests(
 
 
 def _number(request: HttpRequest) -> str:
-    """The proxy's own number where one stands in front of us; a stranger gives none."""
+    """Return the proxy's number if a proxy stands in front of us, else a new one: a client's own is ignored."""
     number = request.headers.get("X-Request-ID", "")
     if settings.REST_FRAMEWORK["NUM_PROXIES"] and _GIVEN.fullmatch(number):
         return number
@@ -64,13 +64,13 @@ def _number(request: HttpRequest) -> str:
 
 
 def _view(request: HttpRequest) -> str:
-    """The name of the view, "" where no address fits: there are as many as we wrote."""
+    """Return the name of the view, "" if no address matches; there is a fixed number of names."""
     match = request.resolver_match
     return (match.view_name or "unnamed") if match else ""
 
 
 def told_path(request: HttpRequest) -> str:
-    """The path without what lets somebody in, and without the query, in which people search."""
+    """Return the path without parts that grant access, and without the query, which has people's searches."""
     path = request.path
     if request.resolver_match:
         for name, value in request.resolver_match.kwargs.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Gunicorn's configuration for the service: `gunicorn -c python:web.serving web.wsgi`; options given beside it count more."""
+"""Gunicorn's configuration for the service: `gunicorn -c python:web.serving web.wsgi`; command line options override it."""
 
 import gc
 import os
@@ -24,16 +24,16 @@ class ServerLog(Logger):  # type: ignore[misc]  # the library has no types
     """Gunicorn's own lines in the lab's form."""
 
     def setup(self, cfg: Any) -> None:
-        """Called by the first process; the others inherit it."""
+        """Set up the log in the first process; the others inherit it."""
         super().setup(cfg)
         set_up()
 
 
 class PagesWorker(PatientWorker):
-    """Gunicorn 23's own accepts connections between the signal to stop and its end, and then drops them."""
+    """A worker that accepts no connections while it stops; Gunicorn 23's own accepts them, and then drops them."""
 
     def accept(self, server: Any, listener: socket.socket) -> None:
-        """Leave who comes now to the process that follows, where somebody holds the socket meanwhile."""
+        """Accept a connection, or leave it to the next process if this one is stopping and the socket stays open."""
         if self.alive:
             super().accept(server, listener)
 
@@ -42,17 +42,17 @@ logger_class = ServerLog
 worker_class = PagesWorker
 workers = int(read_variable("WEB_CONCURRENCY") or min(4, os.cpu_count() or 1))
 threads = 4
-# Its own 2 s are shorter than people think between two clicks: the next request would meet a closing connection.
+# Gunicorn's own 2 s are shorter than a pause between two clicks: the next request would meet a closing connection.
 keepalive = 75
 # A series is applied to its tree while somebody waits.
 timeout = 120
-# Slow readers and leaks of libraries end with their process now and then, each at another time.
+# Each process ends now and then, at a time of its own, and with it slow readers and leaks of libraries.
 max_requests = 20_000
 max_requests_jitter = 2_000
 
 
 def on_starting(server: Any) -> None:
-    """All processes inherit where they count; nothing of it outlives them."""
+    """Set the directory of the counts, which all processes inherit; `on_exit` removes it."""
     os.environ.setdefault(COUNTED, tempfile.mkdtemp(prefix="kperflab-web-"))
 
 
@@ -67,13 +67,13 @@ def post_worker_init(worker: Any) -> None:
 
 def child_exit(server: Any, worker: Any) -> None:
     """Keep the counts of a process that ended; remove its live gauges."""
-    # Not before: the library decides at its import how it counts.
+    # Imported only here: the library decides on import how it counts.
     from prometheus_client.multiprocess import mark_process_dead
 
     mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
 
 
 def on_exit(server: Any) -> None:
-    """Nothing is left, unless a newer server was started that goes on counting there."""
+    """Remove the counts, unless a newer server was started that still counts there."""
     if not server.reexec_pid:
         shutil.rmtree(os.environ[COUNTED], ignore_errors=True)

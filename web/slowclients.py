@@ -23,7 +23,7 @@ BODY_BYTES = 64 << 20
 PIECE = 64 << 10
 # Each connection holds a descriptor, and a second one for a large body; 1024 is what a process usually has.
 CONNECTIONS = 400
-# What all requests that are not whole yet may hold, in memory and on the disk.
+# The most bytes that all incomplete requests may hold, in memory and on the disk.
 HELD_BYTES = 256 << 20
 LINGER_S = 2.0
 SEND_BUFFER = 256 << 10
@@ -73,7 +73,7 @@ class Answering(socket.socket):
 
 
 class Connection(TConn):  # type: ignore[misc]  # the library has no types
-    """One client: what has come of its request so far, and until when the rest may come."""
+    """One client: the received part of its request, and the deadline for the rest."""
 
     head_s = 10.0
     body_s = 30.0
@@ -81,7 +81,7 @@ class Connection(TConn):  # type: ignore[misc]  # the library has no types
 
     def __init__(self, cfg: Any, sock: socket.socket, client: Any, server: Any) -> None:
         super().__init__(cfg, self.answers_by(fileno=sock.detach()), client, server)
-        # What lies in the kernel's buffer counts as sent: it is bounded, or it would buy a silent reader a minute.
+        # Bytes in the kernel's buffer count as sent: a buffer without a limit would give a silent reader another minute.
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self.address = client[0] if isinstance(client, tuple) else ""
         self.early = b""
@@ -89,7 +89,7 @@ class Connection(TConn):  # type: ignore[misc]  # the library has no types
         self.renew()
 
     def renew(self) -> None:
-        """Wait for the next request; what was read beyond the last one is its beginning."""
+        """Wait for the next request; bytes that were read beyond the last one are its beginning."""
         self.head = bytearray()
         self.body: SpooledTemporaryFile[bytes] | None = None
         self.missing = self.held = 0
@@ -97,7 +97,7 @@ class Connection(TConn):  # type: ignore[misc]  # the library has no types
         self.sock.setblocking(False)
 
     def receive(self) -> bool:
-        """Read what has come; return True once a request is whole. Raises RequestRefused, and OSError of a connection that ended."""
+        """Read received bytes; return True once a request is whole. Raises RequestRefused, OSError if the connection ended."""
         data, self.early = self.early, b""
         try:
             data = data or self.sock.recv(PIECE)
@@ -108,7 +108,7 @@ class Connection(TConn):  # type: ignore[misc]  # the library has no types
         return not self.refused and self.add(data)
 
     def refuse(self, why: RequestRefused) -> None:
-        """Answer, and read on for some seconds: closing before the client has read the answer would take it away."""
+        """Answer, and read on for some seconds: closing at once could destroy the answer before the client reads it."""
         self.refused, self.held = True, 0
         self.deadline = time.monotonic() + LINGER_S
         util.write_error(self.sock, why.status, why.reason, str(why))
@@ -151,7 +151,7 @@ class Connection(TConn):  # type: ignore[misc]  # the library has no types
         self.deadline = time.monotonic() + self.body_s
         try:
             request = next(RequestParser(self.cfg, [head], self.client))
-        except Exception:  # gunicorn's thread parses it once more, and answers what is wrong
+        except Exception:  # gunicorn's thread parses it again, and answers with the error
             return
         if not isinstance(request.body.reader, LengthReader):
             raise RequestRefused(411, "Length Required", "a body needs a Content-Length")
@@ -169,7 +169,7 @@ class Connection(TConn):  # type: ignore[misc]  # the library has no types
 
 
 class PatientWorker(ThreadWorker):  # type: ignore[misc]  # the library has no types
-    """gunicorn's worker with threads, where clients that send or read slowly stop nobody else."""
+    """gunicorn's worker with threads, in which clients that send or read slowly do not block others."""
 
     connection = Connection
 
@@ -181,13 +181,13 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # the library has no t
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
-        """Raise ConfigError where gunicorn should speak TLS itself: requests are collected as they come, before any decryption."""
+        """Raise ConfigError if gunicorn is configured for TLS: requests are collected as they come, before any decryption."""
         super().check_config(cfg, log)
         if cfg.is_ssl:
             raise ConfigError("the pages speak plain HTTP: put a proxy with the certificate in front")
 
     def accept(self, server: Any, listener: socket.socket) -> None:
-        """Take a client; where there are too many, close the one that waits longest of the address that has most."""
+        """Accept a client; if there are too many, first close the longest waiting one of the address with the most."""
         self._make_room()
         with suppress(BlockingIOError, ConnectionAbortedError):
             sock, client = listener.accept()
@@ -200,7 +200,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # the library has no t
         self.poller.register(conn.sock, EVENT_READ, partial(self.on_client_socket_readable, conn))
 
     def on_client_socket_readable(self, conn: Connection, client: Any) -> None:
-        """Read what has come; a whole request goes to a thread."""
+        """Read what was received; a whole request goes to a thread."""
         with self._lock:
             if conn in self._waiting:
                 self._advance(conn)
@@ -245,7 +245,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # the library has no t
                 self._drop(next(conn for conn in self._waiting if conn.address == crowd))
 
     def murder_keepalived(self) -> None:
-        """Close who is past a deadline, and go on with requests that came together with the one before."""
+        """Close connections past their deadline, and continue with requests that arrived together with the previous one."""
         self._make_room()
         now = time.monotonic()
         with self._lock:
@@ -260,7 +260,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # the library has no t
                     self._drop(conn)
 
     def finish_request(self, fs: Any) -> None:
-        """Wait for the next request of a connection that stays, and close the others."""
+        """Wait for the next request if the connection stays open, else close it."""
         conn = fs.conn
         keep = not fs.cancelled() and not fs.exception() and fs.result()[0] and self.alive
         with self._lock:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Uploads of the submission form, and series that a worker fetched for it: they become pasted patches.
 
-So what was received survives a refusal, is shown in the preview, and is not fetched twice.
+Received patches thus survive a refusal, are shown in the preview, and are not fetched twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ def wanted_series(typed: TypedForm) -> WantedSeries | None:
 
 
 def with_fetched(typed: TypedForm, fetched: Sequence[Received]) -> Arrived:
-    """The form with the series that a worker fetched as patches, in place of where they were to be fetched from."""
+    """Return the form with the fetched series as patches, in place of the source that the form named."""
     arrived = Arrived(typed)
     if fetched:
         _try(arrived, lambda: fetched)
@@ -99,7 +99,7 @@ def _try(arrived: Arrived, fetch: Callable[[], Sequence[Received]]) -> None:
 
 
 def _read(upload: UploadedFile) -> Upload:
-    """One file; of one that is too large, enough to be refused."""
+    """Read one file. Raises FieldRefused if it is too large."""
     name = upload.name or "patch"
     if (upload.size or 0) > UPLOAD_MIB << 20:
         raise FieldRefused("files", f"{name}: it is larger than {UPLOAD_MIB} MiB")
@@ -107,7 +107,7 @@ def _read(upload: UploadedFile) -> Upload:
 
 
 def _split(arrived: Arrived) -> None:
-    """A switch for each patch of a series. Patches of a series stand on one another, so that all combinations of
+    """Make each patch of a series a switch. Patches of a series build on one another, so that all combinations of
     them say little: the design becomes cumulative unless another one was chosen."""
     typed = arrived.typed
     patches: list[TypedSwitch] = []

@@ -76,7 +76,7 @@ def strip_plot(rows: Sequence[StripRow], unit: str) -> dict[str, Any]:
 
 
 def _reach(rows: Sequence[StripRow], values: Sequence[float]) -> tuple[float, float]:
-    """All boots, and iterations as far as three times the boots' own span: one outlier must not hide the rest."""
+    """Return the axis's ends: all boots, and iterations within three times the boots' span: one outlier must not hide the rest."""
     boots = [boot[0] for row in rows for boot in row.boots]
     low, high = min(boots), max(boots)
     room = (high - low) or abs(high) * 0.02 or 1.0

@@ -11,9 +11,9 @@ _SWITCH: Final = (("", "unchanged"), ("on", "on"), ("off", "off"))
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One input. key: its name, the place in a target with dots; of a console's, its kind comes in between.
+    """One input. key: its name, a path in a target with dots; in a console's path, the kind comes in between.
 
-    shown: the class that hides it where a choice above makes it pointless; "" for always.
+    shown: the class that hides it if a choice above makes it pointless; "" to show it always.
     """
 
     key: str
@@ -28,7 +28,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields that belong together. place: of a fault that is in none of them alone."""
+    """Fields that belong together. place: the path of faults that lie in no single field."""
 
     title: str
     place: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The form of a target: what it says of one, and where what is wrong with one belongs.
+"""The form of a target: its fields, and the field that each fault belongs to.
 
-Nothing is checked here that lab/targets checks: the form only says it in the words of `labctl target add`.
+The checks of lab/targets are not repeated here: the form only writes the fields in the terms of `labctl target add`.
 """
 
 import json
@@ -15,7 +15,7 @@ from lab.targets.changes import CHANGEABLE, TargetFields
 from lab.targets.drivers import DRIVERS
 from web.targetfields import GROUPS, Group
 
-# Longer than all that a field can be, and short enough to be shown again.
+# Longer than any valid field, and short enough to be shown again.
 LONGEST = 20_000
 _FIELDS: Final = {field.key: field for group in GROUPS for field in group.fields}
 _PLACES: Final = {*_FIELDS, *(group.place for group in GROUPS if group.place), "enabled"}
@@ -78,7 +78,7 @@ def place_of(refused: FieldRefused, typed: Mapping[str, str]) -> str:
 
 
 def filled(group: Group, typed: Mapping[str, str], faults: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the inputs of a group, each with what is in it, and what is wrong with that."""
+    """Return the inputs of a group, each with its value and its fault."""
     return [
         {"field": field, "value": typed[field.key], "error": faults.get(field.key, "")}
         for field in group.fields

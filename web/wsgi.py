@@ -10,8 +10,8 @@ from django.urls import get_resolver
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
 
 application = get_wsgi_application()
-# The pages and all they stand on are loaded before the first request, not by it.
+# The pages and all that they import are loaded before the first request, not during it.
 _ = get_resolver().url_patterns
-# What is loaded by now stays: looking through all of it for garbage took 67 ms, within some request.
+# Everything loaded by now stays: to search all of it for garbage took 67 ms, in the middle of a request.
 gc.collect()
 gc.freeze()

@@ -4,8 +4,8 @@
 /dev/kvm alone proves little: in a nested guest it may fail or be very slow at the first real kernel. So a kernel is
 booted under it, once per host; the result is cached under the state root until something it depends on changes.
 
-A stranger's kernel may boot under emulation alone because it was written to, and would slow this host down for everybody: what it shows
-against KVM holds for itself. Only a kernel of the lab's own trees, without patches, decides against KVM for all.
+A stranger's kernel may be written to boot only under emulation, which would slow this host down for everybody: if it fails under KVM,
+that counts for this kernel alone. Only a kernel of the lab's own trees, without patches, decides against KVM for all.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ PROBE_DEADLINE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An accelerator, why it was chosen, and what that depended on: the host, and the one kernel that it is valid for, "" for all."""
+    """An accelerator, the reason for it, and what it is valid for: a host (fingerprint), and one kernel, "" for all kernels."""
 
     accelerator: Accelerator
     reason: str
@@ -61,7 +61,7 @@ def is_trusted(metadata: ArtifactMetadata) -> bool:
 
 
 def find_choice(home: Path, kernel: Path, make_driver: Callable[[], Driver], *, trusted: bool) -> Choice:
-    """Return what is remembered for this host, or for this kernel, else what a probe finds, which is then remembered."""
+    """Return the remembered choice for this host or this kernel; without one, probe, and remember a certain result."""
     fingerprint, identity = host_fingerprint(), _identity(kernel)
     for_all, for_kernel = home / "accelerator.json", home / "accelerator-of-one.json"
     for kept in (for_all, for_kernel):
@@ -101,7 +101,7 @@ def host_fingerprint() -> str:
 def _probe(
     home: Path, kernel: Path, make_driver: Callable[[], Driver], fingerprint: str
 ) -> tuple[Choice, bool]:
-    """The choice, and whether it holds for other kernels too."""
+    """Return the choice, and False if the kernel booted under neither accelerator."""
     if not KVM_DEVICE.exists():
         return Choice("tcg", f"there is no {KVM_DEVICE}", fingerprint), True
     driver = make_driver()
@@ -110,7 +110,7 @@ def _probe(
         return Choice("kvm", "a kernel booted under it", fingerprint), True
     reason = f"{KVM_DEVICE} is there, but no kernel boots under it: {trouble}"
     if _boots(home, kernel, "tcg", driver):
-        # Perhaps it is the kernel, which the run is about to find out.
+        # The kernel may be at fault; the run that follows finds out.
         return Choice("tcg", reason, fingerprint), False
     log.warning("%s. Guests are emulated instead (TCG), which is 10 to 50 times slower.", reason)
     return Choice("tcg", reason, fingerprint), True

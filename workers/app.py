@@ -2,8 +2,8 @@
 """The Celery application; importing it makes Django ready, so it comes before `lab.models`.
 
 Only a fleet's processes send and take messages: they call `over_the_broker()` first. One machine's worker calls the tasks as
-functions. Messages are wake-ups and nothing else, so that none of Celery's promises matters: they are acknowledged before the
-work, never sent again, and a lost or a doubled one does no harm.
+functions. Messages are only wake-ups, so none of Celery's guarantees matters: messages are acknowledged before the
+work and never resent, and a lost or duplicate message does no harm.
 """
 
 import os
@@ -31,19 +31,19 @@ app.conf.update(
     accept_content=["json"],
     task_default_queue="upkeep",
     task_acks_late=False,
-    # No limit: a message whose acknowledgement failed would fill one for ever, and the worker would never take another.
-    # What is taken too early is a wake-up, which does no harm.
+    # No limit: a message whose acknowledgement failed would occupy it for ever, and the worker would never take another.
+    # A message taken too early is a wake-up, which does no harm.
     worker_prefetch_multiplier=0,
     # Leases decide how long work may take without a sign of life, not Celery.
     task_time_limit=None,
     task_soft_time_limit=None,
-    # A broker that is down is waited for; what is under way goes on, for it belongs to the database.
+    # Wait for a broker that is down; work under way continues, since the database keeps track of it.
     broker_connection_retry=True,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     worker_cancel_long_running_tasks_on_connection_loss=False,
-    # A cut network is noticed by a worker that waits for messages.
-    # An idle worker asks Redis again this often, not every second: a message ends the wait at once.
+    # A worker that waits for messages notices a cut network.
+    # An idle worker polls Redis this often, not every second: a message ends the wait at once.
     broker_transport_options={
         "polling_interval": 5,
         "socket_keepalive": True,
@@ -79,5 +79,5 @@ def broker_url(redis: str) -> str:
 
 @setup_logging.connect
 def _log(**_given: object) -> None:
-    """Celery's processes log as all others do; it would install its own form otherwise."""
+    """Make Celery's processes log as all others do; Celery would install its own format."""
     set_up()

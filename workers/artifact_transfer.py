@@ -36,9 +36,9 @@ log = logging.getLogger(__name__)
 
 _Done = TypeVar("_Done")
 
-# Of the disk, where KPERFLAB_CACHE_GIB does not say.
+# One part in this many of the disk, where KPERFLAB_CACHE_GIB is not set.
 CACHE_SHARE = 4
-# A store that is down is waited for: nothing is wrong with the boot or the build, whose attempts would be used up in seconds.
+# Wait for a store that is down: the boot or build is not at fault, and its attempts would be used up in seconds.
 AWAY_S, PAUSE_S = 600.0, 1.0
 # One line for each try would be hundreds for one cause.
 SAY_AGAIN_S = 60.0
@@ -53,9 +53,9 @@ class _Kept:
 
 @contextmanager
 def at_hand(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[Artifact]:
-    """An artifact on this machine, from the store where it is not here, for as long as the block runs.
+    """An artifact on this machine, fetched from the store if it is missing, for as long as the block runs.
 
-    Every byte of it is checked against what a machine of this lab signed: nothing else is booted.
+    Every byte of it is checked against what a machine of this lab signed: no other artifact is booted.
     Raises ArtifactMissing; ArtifactCorrupt, after the bad copy was removed wherever it was; DiskFull, StoreUnreachable, StoreRefused.
     """
     artifacts = artifacts_of(home)
@@ -88,7 +88,7 @@ def bring(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> A
 
 
 def bring_if_there(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> None:
-    """Fetch what the store may have of an artifact, before it is built in vain; a bad one is as good as none."""
+    """Fetch an artifact that the store may have, to avoid building it again; a corrupt one counts as missing."""
     if lab_store() is not None and not artifacts_of(home).has(key):
         with suppress(ArtifactMissing, ArtifactCorrupt):
             bring(home, key, on_wait)
@@ -97,7 +97,7 @@ def bring_if_there(home: Path, key: str, on_wait: Callable[[], None] = lambda: N
 def send(home: Path, artifact: Artifact, on_wait: Callable[[], None] = lambda: None) -> None:
     """Put an artifact into the store, where there is one.
 
-    Raises ArtifactCorrupt, after it was removed here, where it is not what was built; StoreUnreachable, StoreRefused.
+    Raises ArtifactCorrupt if it is no longer what was built, after removing it here; StoreUnreachable, StoreRefused.
     """
     store = lab_store()
     if store is None:
@@ -113,13 +113,13 @@ def send(home: Path, artifact: Artifact, on_wait: Callable[[], None] = lambda: N
 
 
 def _until_it_answers(transfer: Callable[[], _Done], on_wait: Callable[[], None]) -> _Done:
-    """Do it again while the store is down, for AWAY_S at most. Raises StoreUnreachable, StoreLacks, and what `transfer` and `on_wait` raise."""
+    """Repeat a transfer while the store is down, for AWAY_S at most. Raises StoreUnreachable, StoreLacks, what `transfer` and `on_wait` raise."""
     began = monotonic()
     said_at: float | None = None
     while True:
         try:
             done = transfer()
-        # One that lacks what is just being written is in no better order than one that is down.
+        # A store that lacks what is being written is treated like one that is down.
         except (StoreUnreachable, StoreLacks) as exc:
             now = monotonic()
             if now > began + AWAY_S:
@@ -136,9 +136,9 @@ def _until_it_answers(transfer: Callable[[], _Done], on_wait: Callable[[], None]
 
 
 def make_room(home: Path) -> int:
-    """Drop artifacts that the store has and nobody uses, longest unused first, down to what this machine is to keep.
+    """Drop artifacts that the store has and nobody uses, longest unused first, until the rest fits what this machine may keep.
 
-    Returns the bytes freed. Nothing is dropped where there is no store, or it does not answer.
+    Returns the bytes freed. Nothing is dropped if there is no store, or it does not answer.
     """
     if lab_store() is None:
         return 0
@@ -162,7 +162,7 @@ def most_bytes(home: Path) -> int:
 
 
 def _drop(home: Path, key: str) -> bool:
-    """Remove an artifact here unless it is in use, or here alone."""
+    """Remove an artifact here unless it is in use, or the store lacks it."""
     with unless_in_use(home, key) as free:
         if not free or not in_store(key):
             return False

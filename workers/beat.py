@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A fleet's clock: sends what upkeep.py lists to the workers of upkeep, by a clock that never steps, and keeps no file.
+"""A fleet's scheduler: sends the tasks in upkeep.py to the workers of upkeep, by a clock that never steps, and keeps no file.
 
-Everything is sent at the start: whatever was missed meanwhile is made up for by one turn. What is due seldom is so by when it
+Every task is sent at the start: one turn makes up for all that were missed. Whether a rare task is due depends on when it
 was last done, which the database knows.
 """
 
@@ -18,7 +18,7 @@ from workers.wakeups import depth
 
 log = logging.getLogger(__name__)
 
-# So many messages may lie in the queue of upkeep: its worker is down, and will not need older ones.
+# Limit of messages in the queue of upkeep: when it is reached, the worker is down, and needs no more of them.
 MOST_WAITING = 50
 QUEUE = "upkeep"
 POLL_S = 0.2

@@ -27,7 +27,7 @@ class Screen:
 
 
 def work_through(bisection_id: int, screen: Screen, on_step: Callable[[BisectionStep], None]) -> None:
-    """Take step after step until the bisection is over; `told` gets each once concluded. Raises UnknownRow."""
+    """Take step after step until the bisection is over; `on_step` receives each concluded step. Raises UnknownRow."""
     get_bisection(bisection_id)
     while (step := take_step(bisection_id)) is not None:
         on_step(work_on(step, screen))
@@ -43,7 +43,7 @@ def work_on(step: BisectionStep, screen: Screen) -> BisectionStep:
             try:
                 experiment_id = local.take_up(step_spec(step), say=say)
             except (SpecError, SubmissionRejected) as exc:
-                # The commits up to this revision cannot be taken as patches: as good as one that does not build.
+                # The commits up to this revision cannot be taken as patches: treated like one that does not build.
                 return settle_step(step.pk, refused(exc))
             attach(step.pk, experiment_id)
     with screen.bar(experiment_id):
@@ -54,7 +54,7 @@ def work_on(step: BisectionStep, screen: Screen) -> BisectionStep:
 def measure(specs: list[ExperimentSpec], screen: Screen) -> list[int]:
     """Work through several experiments, their boots in shuffled rounds; returns their numbers.
 
-    Built first, then booted in turn: what drifts on this machine meanwhile touches all revisions alike.
+    All are built first, then booted in turn, so that drift of this machine affects all revisions alike.
     """
     with screen.narrate() as say:
         experiments = [local.take_up(spec, say=say) for spec in specs]

@@ -20,10 +20,10 @@ from workloads.image import build_image
 from workloads.instruction_clock import GUEST_SECONDS, Clock
 
 BOOT_DEADLINE_S: dict[Clock, float] = {"wall": 90.0, "instructions": 300.0, "contention": 300.0}
-"""By clock: hosts too busy to time anything on still count instructions."""
+"""By clock: the instruction clock also runs on hosts that are too busy for timing."""
 SILENCE_DEADLINE_S = 60.0
 SLOWER: dict[Clock, float] = {"wall": 1, "instructions": GUEST_SECONDS, "contention": 10}
-"""By clock: deadlines of steps, which the guest's own clock takes; recording each access takes its time."""
+"""By clock: factor for the deadlines of steps, which the guest's clock measures; recording each access takes time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Job:
 def boot_request(
     job: Job, artifact: Artifact, home: Path, directory: Path, microscope: Microscope | None = None
 ) -> BootRequest:
-    """Initramfs and plan in one file, the disk beside it; in that file too under the instruction clock and on metal.
+    """Put initramfs and plan into one file, and the disk beside it, or into that file for a machine without disks.
 
-    microscope: see BootRequest. home: the state root, which keeps initramfs, programs and images. Raises CaseRejected and what those raise.
+    microscope: see BootRequest. home: the state root, which keeps initramfs, programs and images. Raises CaseRejected, and what making these raises.
     """
     files = {f"{module.name}.ko": _module(artifact, module.name) for module in job.workload.modules}
     image = build_image(job.plan.disk, home / "images") if job.plan.disk else None
@@ -59,7 +59,7 @@ def boot_request(
     initramfs = user_space(home)
     initrd = directory / "initrd"
     plan = _slowed(job.plan, SLOWER[job.machine.clock])
-    # What a machine may have to start when this boot is over comes with the boot.
+    # A machine that starts the next boot by kexec receives the kexec program with this boot.
     kexec = kexec_archive() if job.access.get("kexec") else b""
     append_plan(initramfs.for_plan(plan), pack_plan(plan, files), initrd, kexec)
     return BootRequest(
@@ -87,7 +87,7 @@ def user_space(home: Path) -> Initramfs:
 
 
 def _slowed(plan: Plan, times: float) -> Plan:
-    """A plan whose deadlines are what a guest on that clock takes."""
+    """Return a plan whose deadlines suit a guest on that clock."""
     steps = (replace(step, deadline_s=step.deadline_s * times) for step in plan.steps)
     return replace(plan, steps=tuple(steps))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Detect a worker that no longer receives messages: Celery's loop can lose its connection to Redis without noticing, and waits for ever.
 
-Seen with kombu 5.7: Redis goes away between a message's arrival and its acknowledgement; the socket is closed where that
-fails, the loop forgets it, and nobody connects again. Such a process looks healthy from outside although work waits, so
-it looks itself whether wake-ups lie there that it should have taken, and ends where they do: whatever started it does so again.
+Seen with kombu 5.7: Redis goes down between a message's arrival and its acknowledgement; the failed acknowledgement closes
+the socket, the loop forgets it, and nothing reconnects. Such a process looks healthy from outside although work waits. So
+it checks itself for wake-ups that it should have taken, and exits if there are any, to be restarted.
 """
 
 import logging
@@ -29,7 +29,7 @@ LAST_S = 30.0
 
 @dataclass
 class Hearing:
-    """hands: how many things the process does at a time. depth: how many messages lie in a queue."""
+    """hands: how many tasks the process does at a time. depth: how many messages lie in a queue."""
 
     queues: Sequence[str]
     hands: int
@@ -41,7 +41,7 @@ class Hearing:
     _lock: Lock = field(default_factory=Lock)
 
     def attach(self) -> None:
-        """Listen from now on, and count what Celery begins and ends: before, nobody was to take anything."""
+        """Start to watch, and count the tasks that Celery begins and ends: before this, no message is taken."""
         self._attached = True
         signals.task_prerun.connect(self.begun, weak=False)
         signals.task_postrun.connect(self.ended, weak=False)
@@ -53,13 +53,13 @@ class Hearing:
             self._since = None
 
     def ended(self, **_given: Any) -> None:
-        """It is done."""
+        """Note that a task has ended."""
         with self._lock:
             self._busy -= 1
             self._since = None
 
     def is_deaf(self) -> bool:
-        """Asked every few seconds: whether something lay in a queue all that time while there was a hand for it."""
+        """Return whether a message has waited for DEAF_S although the process could take it; called every few seconds."""
         try:
             waits = any(self.depth(queue) for queue in self.queues)
         except (RedisError, BrokerAway, OSError):
@@ -73,7 +73,7 @@ class Hearing:
 
 
 def end_deaf(hearing: Hearing) -> None:
-    """End this process where it is deaf, as a signal ends it; at once where that does nothing for half a minute."""
+    """End this process by SIGTERM if it is deaf, and by force if that does nothing for half a minute."""
     if hearing.is_deaf():
         log.error(
             "this worker receives nothing from Redis any more although work is waiting: it exits, to be restarted"

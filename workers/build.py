@@ -79,7 +79,7 @@ def build_claimed(claim: Claim, builder: Builder) -> None:
 
 
 def _heed_withdrawal(builder: Builder) -> str:
-    """Have the builder use nothing from before the last withdrawal of trust, which is returned."""
+    """Keep the builder from files older than the last withdrawal of trust; return that withdrawal."""
     withdrawal = last_withdrawal()
     if builder.compiled_files is not None:
         builder.compiled_files.withdrawal = withdrawal
@@ -95,12 +95,12 @@ class _StepReport:
     written_at: float = -STEPS_S
 
     def note(self, done: int, expected: int) -> None:
-        """Raises ClaimLost."""
+        """Write the progress if it is due. Raises ClaimLost."""
         self.lease.beat()
         if not expected or monotonic() - self.written_at < STEPS_S:
             return
         self.written_at = monotonic()
-        # The lease says what becomes of a build whose database is down; its progress alone ends none.
+        # The lease decides what becomes of a build whose database is down; a lost progress report ends no build.
         with suppress(OperationalError, InterfaceError):
             record_build_steps(self.claim, done, expected)
 
@@ -108,7 +108,7 @@ class _StepReport:
 def build_request(order: BuildOrder, trees: Path, withdrawal: str = "") -> BuildRequest:
     """Turn the stored request into the library's. Raises UnknownTree, ToolchainMissing.
 
-    withdrawal: the last one of trust; nobody vouches now for what somebody vouched for before it.
+    withdrawal: the last one of trust, which ended every vouching from before it.
     """
     asked = order.request
     workloads = load_catalog()
@@ -123,7 +123,7 @@ def build_request(order: BuildOrder, trees: Path, withdrawal: str = "") -> Build
         base_config=_config(asked["config_base"], asked["base_fragments"]),
         toolchain=detect_toolchain(asked["cc"]),
         modules=tuple(ModuleSource(module.name, module.files) for module in sources),
-        # Builds that were asked for by an older release do not say it.
+        # Requests from an older release lack these fields.
         trusted=asked.get("vouched", False) and asked.get("withdrawal", "") == withdrawal,
     )
 

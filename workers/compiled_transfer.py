@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Exchange what the compiler front compiled of trusted bases with the lab's other builders, through the store.
 
-Neither direction may cost a build: without the store its files are compiled here.
+Neither direction may fail a build: without the store its files are compiled here.
 """
 
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def bring_compiled_files(builder: Builder, on_wait: Callable[[], None]) -> None:
-    """Take what other machines have sent since this one looked last."""
+    """Fetch the files that other machines have sent since the last call."""
     if builder.compiled_files is None:
         return
     with _at_no_cost(builder):
@@ -29,7 +29,7 @@ def bring_compiled_files(builder: Builder, on_wait: Callable[[], None]) -> None:
 
 
 def send_compiled_files(builder: Builder) -> None:
-    """Send what the build added; what cannot be sent is compiled by the others themselves."""
+    """Send the files that the build added; other builders compile the files that cannot be sent."""
     if builder.compiled_files is None:
         return
     with _at_no_cost(builder):
@@ -41,7 +41,7 @@ def send_compiled_files(builder: Builder) -> None:
 
 @contextmanager
 def _at_no_cost(builder: Builder) -> Iterator[None]:
-    """Count a store that is down among the front's events, of which operators hear."""
+    """Log an error instead of raising it, and count it among the front's events, which operators see."""
     try:
         yield
     except (LabError, KernelsError, OSError) as exc:

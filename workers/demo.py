@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`make demo`: replays the mails on real kernels and shows what came out.
+"""`make demo`: replays the mails on real kernels and shows the results.
 
 STORY names one of docs/stories/, or all; CLOCK=wall takes those of docs/stories/wall/. Interrupted or killed, the same
 command continues where it stopped; run again, it builds nothing and measures again.

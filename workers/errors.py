@@ -15,7 +15,7 @@ class WorkersError(Exception):
 
     blame: ClassVar[Blame] = "lab"
     retry: ClassVar[bool] = False
-    # A fault of the lab counts against its target, but where others than the target can bring it about.
+    # A fault of the lab counts against its target, unless something other than the target can cause it.
     spares_target: ClassVar[bool] = False
 
     def __init__(self, message: str, detail: str = "") -> None:
@@ -44,7 +44,7 @@ class WrongKernel(KernelOutcome):
 
 
 class GuestPanicked(KernelOutcome):
-    """The console shows a panic, or the guest reset or ended itself; so did one that vanished in a run's last attempt, too."""
+    """The console shows a panic, or the guest reset or ended itself; a machine that vanished in a run's last attempt counts as such."""
 
     outcome = "panicked"
 
@@ -83,7 +83,7 @@ class TargetVanished(TargetLost):
     """The machine has stopped, because of its kernel or for another reason: from outside this cannot be decided.
 
     A kernel can turn its machine off or crash its QEMU at will, so this never counts against the target. It is retried,
-    since a loss of power does not come back in every boot; a kernel that ends the last attempt so as well has done it itself.
+    since power is not lost in every boot; if the last attempt ends like this as well, the kernel did it.
     """
 
     spares_target = True
@@ -125,7 +125,7 @@ class ProfileUnreadable(WorkersError):
 
 
 class PluginUnusable(WorkersError):
-    """QEMU's plugin does not compile, or this QEMU takes none of ours: exact boots fail, and no others."""
+    """QEMU's plugin does not compile, or this QEMU takes no plugins: boots that need it fail, and no others."""
 
     spares_target = True
 
@@ -155,15 +155,15 @@ class SourceMissing(WorkersError):
 
 
 class BmcFailed(WorkersError):
-    """A BMC does not answer, not in time, says to come again, or did not carry out what it accepted; without its password."""
+    """A BMC does not answer in time, asks to retry, or did not carry out what it accepted; the text omits its password."""
 
     retry = True
 
 
 class BmcRefused(WorkersError):
-    """A BMC answers and will not: another user or password, no such machine, a certificate that is not trusted.
+    """A BMC refuses: a wrong user or password, no such machine, a certificate that is not trusted.
 
-    So does one whose password cannot be read on this worker.
+    Also raised if its password cannot be read on this worker.
     """
 
 
@@ -172,4 +172,4 @@ class ServiceFailed(WorkersError):
 
 
 class ServiceDown(WorkersError):
-    """There is no service to ask."""
+    """The service is not up."""

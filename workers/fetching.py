@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Carries out fetches: a child process each, watched for its time, its bytes and its memory, beside all other work.
 
-The table bounds how many there are in the whole lab. A child that passes a limit, or whose fetch was cancelled, is killed
+The table limits their number in the whole lab. A child that passes a limit, or whose fetch was cancelled, is killed
 with everything that it started; nothing that a stranger's host does keeps this process from its other work.
 """
 
@@ -38,9 +38,9 @@ LOOK_S = 0.5
 # How often the lease is renewed, dead fetches are put back, and old results removed.
 RENEW_S, RETURN_S, FORGET_S = 5.0, 5.0, 3600.0
 FAULT_S = 5.0
-# It goes with us, however we end.
+# It dies with this process, however that ends.
 CHILD = ("setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "workers.fetch_child")
-# Work that uses the processor, as git does on what it received, is no silence.
+# A child that uses the processor, as git does on received data, is not silent.
 BUSY_CPU_S = 0.5
 
 
@@ -168,7 +168,7 @@ class FetchChildren:
 
 
 def _refused(child: Child, why: str) -> LabError:
-    """The limit that ended it, at the field of the description that it was about."""
+    """Return the error for an exceeded limit, at the field of the description that it is about."""
     row = Fetch.objects.filter(pk=child.row.pk).only("place", "progress").first()
     place, line = (row.place, row.progress) if row else ("", "")
     doing = f"{line}: " if line else ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A fleet's workers: Celery processes, each for one kind of queue, that do one thing at a time.
 
-The pool is `solo`: work is done in the process that Celery's messages reach. A signal therefore ends it where it is, gives it
-back and stops; a kill -9 takes everything with it, since what a build starts dies with who started it.
+The pool is `solo`: work is done in the process that Celery's messages reach. A signal therefore interrupts the work, returns
+it to the queue and stops; a kill -9 ends everything, since a build's processes die with the process that started them.
 """
 
 import logging
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 COMPILERS, COMPILER_NAMES = Path("/usr/bin"), ("gcc", "gcc-[0-9]*", "clang", "clang-[0-9]*")
 # Upkeep waits for others: forges, mail servers, git servers.
 UPKEEP_THREADS = 4
-# A Python that starts again each time takes seconds of the machine; one that waits takes none.
+# Starting Python again each time takes seconds of the machine; waiting takes none.
 AGAIN_S = 5.0
 
 
@@ -57,7 +57,7 @@ class Post:
 
 
 def build_post() -> Post:
-    """Builds, by every compiler that is installed here.."""
+    """Return the post for builds, by every compiler installed here."""
     names = sorted(
         {path.name for name in COMPILER_NAMES for path in COMPILERS.glob(name) if _is_version(path.name)}
     )
@@ -65,17 +65,17 @@ def build_post() -> Post:
 
 
 def _is_version(name: str) -> bool:
-    """`gcc-12`, not `gcc-ar-12`."""
+    """Return True for `gcc-12`, not for `gcc-ar-12`."""
     return name.partition("-")[2].replace(".", "").isdigit() or "-" not in name
 
 
 def target_post(name: str) -> Post:
-    """One target's boots."""
+    """Return the post for one target."""
     return Post(target_queue(name), (target_queue(name),), target=name)
 
 
 def upkeep_post() -> Post:
-    """Whatever keeps the lab going."""
+    """Return the post that keeps the lab going."""
     return Post("upkeep", ("upkeep",))
 
 
@@ -121,7 +121,7 @@ def serve_post(post: Post) -> int:
 def await_machine(post: Post, presence: Presence) -> None:
     """Remove what killed processes left here as soon as the target is there and libvirt answers; then get ready.
 
-    Meanwhile it is said why nothing is taken.
+    Meanwhile `presence` says why nothing is taken.
     """
     while True:
         try:
@@ -144,7 +144,7 @@ def _beside(hearing: Hearing, done: bool) -> None:
 def keep_going(done: bool) -> None:
     """Recover the work of dead workers every few seconds, even if beat or upkeep is gone; one worker does so for all.
 
-    done: another has done so lately.
+    done: another worker has done so lately.
     """
     if done or not begin_chore(KEEP_GOING, KEPT_GOING_S):
         return
@@ -173,7 +173,7 @@ def _driver_of(name: str) -> str:
 
 
 def _make_user_space() -> None:
-    """Compiled and packed before the first boot waits for it, whose own affair it is if that fails."""
+    """Compile and pack it before the first boot waits for it; if this fails, that boot reports the error."""
     try:
         user_space(settings.HOME)
     except (WorkloadsError, OSError) as error:
@@ -186,13 +186,13 @@ def _leave(_number: int, _frame: object) -> NoReturn:
 
 
 def _stop_at_once() -> None:
-    """A signal ends what is under way, which is given back; Celery's own way is to wait until it is done."""
+    """Make a signal interrupt the work and return it to the queue; Celery itself would wait until it is done."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, _stop)
 
 
 def _stop(_number: int, _frame: object) -> NoReturn:
-    # Once is enough: a second one would interrupt the giving back.
+    # One signal is enough: a second would interrupt the return of the work.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     raise WorkerShutdown(0)

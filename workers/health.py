@@ -50,7 +50,7 @@ OURS = (WorkersError, WorkloadsError, KernelsError, LabError)
 
 
 def check_due(name: str) -> bool:
-    """Check a target if it is due, and boots nothing; False if it is not."""
+    """Check a target if it is due and not booting; return False otherwise."""
     return bool(due_checks(name=name)) and check_target(name) is not None
 
 
@@ -128,7 +128,7 @@ def _job(target: Target, artifact: Artifact, bench: Bench) -> Job:
     accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux, trusted=trusted) if guest else "none"
     machine = Machine(target.vcpus, target.memory_mib, accelerator)
     tuning = read_tuning(target.tuning)
-    # Its figure is compared with those of months: always the way that every machine has.
+    # Its figure is compared over months, so it always boots the way that every machine has.
     return Job(
         f"check of {target.name}", workload, plan, machine, target.name, target.access, tuning, "power"
     )

@@ -2,7 +2,7 @@
 """Keeping a claim while work goes on: a thread renews it, and stops the work once the claim is lost.
 
 A claim is lost when it was cancelled or taken back, when the database did not answer for as long as the lease lasts,
-or when the work itself gave no sign of life for SILENT_S: then somebody else may have it, or should.
+or when the work itself gave no sign of life for SILENT_S: then another worker may have it, or should.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-# How often the claim is looked at, so how late a cancelled one is noticed; it is renewed three times a lease. Each busy
-# worker of a fleet asks the database that often.
+# How often the claim is checked, so how late its cancellation is noticed; it is renewed three times a lease. Each busy
+# worker of a fleet queries the database that often.
 LOOK_S = 2.0
 RETRY_S = 0.5
-# The work notices by itself at its next beat; where it makes none for so long, as in a wait, it is interrupted.
+# The work notices a lost claim at its next beat; if it makes none for this long, as in a wait, it is interrupted.
 NOTICE_S = 1.0
-# Work that beats no more is stuck, in a library or in a call that does not come back.
+# Work that no longer beats is stuck, in a library or in a call that does not return.
 SILENT_S = 900.0
-# Of the lease, how long it counts as ours when nobody confirms it: clocks do not run equally fast.
+# The share of the lease for which an unconfirmed claim counts as ours: clocks do not run equally fast.
 OURS = 0.95
 INTERRUPT = signal.SIGRTMIN + 7
 _JOIN_S = 10.0
@@ -77,7 +77,7 @@ class Lease:
             self._thread.join(_JOIN_S)
 
     def beat(self) -> None:
-        """A sign of life of the work. Raises ClaimLost when it is no longer ours."""
+        """Give a sign of life. Raises ClaimLost when the claim is no longer ours."""
         self._beaten_at = monotonic()
         if self._thread is None and self._beaten_at - self._renewed_at > self._lease_s / 3:
             self._renew()
@@ -89,7 +89,7 @@ class Lease:
         Raises ClaimLost if the claim is lost before anything was written.
         """
         self.beat()
-        # What is written ends the claim: that is no loss of it.
+        # The write ends the claim, which does not count as its loss.
         self._recording = True
         until = monotonic() + self._lease_s
         while True:
@@ -111,7 +111,7 @@ class Lease:
             )
 
     def interrupted(self) -> None:
-        """End a wait of the work. Raises ClaimLost, unless it came to its end meanwhile."""
+        """End a wait of the work. Raises ClaimLost, unless the work ended meanwhile."""
         if not self._over.is_set():
             self._check()
 

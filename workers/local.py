@@ -23,7 +23,7 @@ from workers.loop import Scope, take_all, take_one
 from workers.readiness import why_idle
 
 Say = Callable[[str], None]
-# How long to wait for what another process is at.
+# How long to wait for work that another process does.
 OTHERS_S = 0.2
 
 
@@ -49,7 +49,7 @@ def take_up(spec: ExperimentSpec, *, say: Say) -> int:
 def work_through(experiment_id: int) -> None:
     """Build, boot and compare until nothing of the experiment is open, beside a worker if there is one.
 
-    Raises LabError where it would wait for an operator; what was measured is kept, and it goes on when run again.
+    Raises LabError where it would wait for an operator; what was measured is kept, and a second call continues.
     """
     while True:
         if take_one(Scope(experiment_id=experiment_id)):
@@ -65,7 +65,7 @@ def work_through(experiment_id: int) -> None:
 
 
 def build_all(experiment_id: int) -> None:
-    """Make the kernels of an experiment that wait."""
+    """Build the waiting kernels of an experiment."""
     take_all(Scope(experiment_id=experiment_id, boots=False))
 
 

@@ -44,7 +44,7 @@ from workers.readiness import spare_for_builds, why_idle
 from workers.run import clock_of, run_claimed
 
 log = logging.getLogger(__name__)
-# After a full disk, before this worker takes anything again: three tries took a tenth of a second without it, and the work was given up.
+# A pause after a full disk before this worker takes work again: without it three tries took a tenth of a second, and the work was given up.
 NO_ROOM_S = 10.0
 
 

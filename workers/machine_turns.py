@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One machine's turns: guests that are timed by the wall clock have it to themselves, all else may share it.
 
-Two lock files. The process that locks `machine.lock` may use the machine; a process that waits for it holds `machine.turn`, so that those that share
-cannot go on taking it from under one who wants it alone. Both locks end with the process, however it ends.
+Two lock files. The process that locks `machine.lock` may use the machine; a process that waits for it holds `machine.turn`, so that sharing
+processes cannot keep the machine from a process that wants it alone. Both locks end with the process, however it ends.
 """
 
 import fcntl
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-# free: it takes place on another machine, or takes none of this one's time.
+# free: the work is on another machine, or takes none of this one's time.
 Turn = Literal["alone", "shared", "free"]
 
 

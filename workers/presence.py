@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A worker's sign of life: a row that says which queues it works on, or why on none, refreshed by a separate thread.
 
-The same thread does what must not wait for beat to come back: leases of dead workers expire whichever process remains.
+The same thread does the chores that must not wait for beat to return: any remaining process lets leases of dead workers expire.
 """
 
 import logging
@@ -22,9 +22,9 @@ from workers.readiness import why_idle
 
 log = logging.getLogger(__name__)
 
-# Others take a worker for gone after some of these.
+# After some missed reports others take a worker for gone.
 REPORT_S = 5.0
-# What all workers together do every few seconds; each hears with its report whether another has lately done it.
+# The chore that one of all workers does every few seconds; the answer to a report says whether another has lately done it.
 KEEP_GOING, KEPT_GOING_S = "keep_going", 4.0
 # A stop does not wait longer for a database that does not answer.
 LAST_S = 5.0
@@ -34,7 +34,7 @@ LAST_S = 5.0
 class Presence:
     """Says every 5 s that this process is there, from `start` to `end`, and does `also` each time.
 
-    also: receives whether another worker has lately done what all of them do in turn.
+    also: receives whether another worker has lately done the chore that all share.
     """
 
     queues: Sequence[str]
@@ -78,7 +78,7 @@ class Presence:
         connections.close_all()
 
     def _report(self) -> bool:
-        """Report; returns whether another worker has lately done what all do in turn, False where nobody answers."""
+        """Report; returns whether another worker has lately done the chore that all share, False if the database does not answer."""
         try:
             idle, answer = self._say_now()
             known, self._lab = self._lab, answer.lab

@@ -12,7 +12,7 @@ from pathlib import Path
 from kernels.processes.stats import family_of
 
 _WAIT_S = 10.0
-# A process that starts others as fast as they are killed is stopped itself, so that a few rounds find all.
+# A process that starts others as fast as they are killed is itself stopped, so that a few rounds find all.
 _ROUNDS = 5
 
 
@@ -50,7 +50,7 @@ def end_all(process: subprocess.Popen[bytes]) -> None:
         stopped |= family
     for pid in stopped - {process.pid}:
         _send(pid, signal.SIGKILL)
-    # A child of ours that was not waited for keeps its number.
+    # Our child keeps its number until we wait for it.
     process.kill()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_WAIT_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Lines in the audit log about what builds and guests sent that no kernel and no agent of ours sends."""
+"""Lines in the audit log about data from builds and guests that no kernel and no agent of ours sends."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,7 +25,7 @@ OF_BUILDS = (ArtifactRefused, BuildTooLarge)
 
 
 def note_refused_guest(exc: Exception, run_id: int) -> None:
-    """Note in the audit log that a guest's records or files were refused; other errors are none of its."""
+    """Note in the audit log that a guest's records or files were refused; ignore other errors."""
     if isinstance(exc, OF_GUESTS):
         _note(run_id, rule_of(exc))
 
@@ -44,7 +44,7 @@ def note_refused_build(exc: Exception) -> None:
 
 
 def note_front(events: Mapping[str, int]) -> None:
-    """Note in the audit log what the stores of compiled files lacked: such files were compiled. events: by kind, see Builder."""
+    """Note faults of the stores of compiled files in the audit log: such files were compiled. events: by kind, see Builder."""
     for name in sorted(FAULTS & events.keys()):
         note_refusal("build", f"compiled files {name}")
 

@@ -14,7 +14,7 @@ from lab.one_line import error_line
 
 log = logging.getLogger(__name__)
 
-# A stop waits so long for the last turn.
+# A stop waits this long for the last turn.
 LAST_S = 15.0
 
 Chore = TypeVar("Chore")
@@ -44,7 +44,7 @@ def repeating(
     fault_s: float = 0.0,
     end: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
-    """Call `do` every so many seconds, and `end` after the last time, in a thread; a fault costs a turn and fault_s seconds."""
+    """Call `do` every every_s seconds, and `end` after the last call, in a thread; a fault costs a turn and fault_s seconds."""
     stopped = Event()
 
     def go_on() -> None:

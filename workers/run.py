@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boot, workload and collect: a claimed run → samples, profile and surroundings, or its outcome.
 
-`carry_out` reads like the rows of the straight path: artifact → guest → records → readings.
+`carry_out` follows the straight path: artifact → guest → records → readings.
 """
 
 import logging
@@ -60,7 +60,7 @@ from workloads.instruction_clock import Clock
 from workloads.readings import Readings
 from workloads.step import Purpose
 
-# What a kernel of 64 CPUs has left for a workload then is enough.
+# With this, a kernel of 64 CPUs leaves enough for a workload.
 _CONTENTION_MIB = 2048
 # Beyond what the steps themselves may take: unpacking, power-off.
 SLACK_S = 60.0
@@ -129,14 +129,14 @@ def run_claimed(claim: Claim, bench: Bench) -> None:
 
 
 def _vanished(exc: TargetVanished, order: RunOrder) -> WorkersError:
-    """Return what a machine's disappearance means: the lab's to try again, and the kernel's doing in the last attempt."""
+    """Return the error for a vanished machine: a fault to retry, but the kernel's doing in the last attempt."""
     if order.attempt < MOST_ATTEMPTS:
         return exc
     return GuestPanicked(f"{exc} (in attempt {order.attempt} of {MOST_ATTEMPTS})", exc.detail)
 
 
 def _build_again(order: RunOrder, exc: ArtifactMissing | ArtifactCorrupt) -> bool:
-    """Have a kernel built again that was removed or spoilt, the boot waiting for it; False for one that always is."""
+    """Have a removed or corrupt kernel built again while the boot waits; False for one that is corrupt too often."""
     if isinstance(exc, ArtifactCorrupt):
         times = note_corrupt_artifact(order.build_id)
         log.warning("build %s has a corrupt artifact (times so far: %s): %s", order.build_id, times, exc)
@@ -147,7 +147,7 @@ def _build_again(order: RunOrder, exc: ArtifactMissing | ArtifactCorrupt) -> boo
 
 
 def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path, lease: Lease) -> RunRecord:
-    """One boot from artifact to readings. Raises whatever keeps it from an honest end."""
+    """Carry out one boot, from artifact to readings. Raises any error that keeps it from finishing."""
     workload = load_catalog()[order.workload]
     purpose: Purpose = order.purpose  # type: ignore[assignment]  # the tables know the same three
     clock = clock_of(order)
@@ -231,7 +231,7 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
         )
         machine = Machine(order.vcpus, order.memory_mib, accelerator)
     name = f"{order.variant}: {order.workload}, {order.purpose} {order.block + 1}"
-    # Emulated CPUs have none of what is tuned.
+    # Emulated CPUs have nothing that can be tuned.
     tuning = read_tuning(order.tuning) if clock == "wall" else Tuning()
     return Job(name, workload, plan, machine, order.target, order.access, tuning, order.way)
 
@@ -240,7 +240,7 @@ class Beats(Protocol):
     """A callback for signs of life."""
 
     def beat(self) -> None:
-        """It does. Raises ClaimLost to end it."""
+        """Take a sign of life. Raises ClaimLost to end the work."""
 
 
 def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answers:
@@ -248,7 +248,7 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
 
     Raises RecordUnexpected, and what sessions raise.
     """
-    # The instruction clock leaps over what a guest waits for; the others are as slow as their guest.
+    # The instruction clock leaps over a guest's waits; the other clocks are as slow as their guest.
     slower = SLOWER["contention"] if request.machine.clock == "contention" else 1
     deadline_s = slower * sum(step.deadline_s for step in plan.steps) + SLACK_S
     accesses = request.microscope is not None and request.microscope.accesses
@@ -296,7 +296,7 @@ def _findings(console: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _scan(console: Path) -> list[Finding]:
-    # A boot that never began has none; what else is in its place is no console either.
+    # A boot that never began has no console; anything else in its place is no console either.
     with suppress(OSError):
         return scan_console(console.read_bytes())
     return []

@@ -25,7 +25,7 @@ _NOT_SENT = re.compile(r"initrd|perf(\.[a-z-]+)?\.data|\..*")
 
 
 def send_runs(home: Path) -> int:
-    """Send the files of all boots that are over, and remove them here; returns of how many. A store that does not answer is waited for."""
+    """Send the files of all boots that are over, and remove them here; returns their number. Without an answer of the store the files stay."""
     try:
         store = lab_store()
         return _send_all(store, home) if store is not None else 0
@@ -55,7 +55,7 @@ def _send_all(store: Store, home: Path) -> int:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return 0
-        # Looked for first, asked about then: a folder that is made meanwhile belongs to a boot that we do not see.
+        # List the folders before asking about their runs: so a folder that is made meanwhile is not in the list.
         folders = {
             path: match
             for path in sorted((home / "runs").glob("*-*"))

@@ -15,9 +15,9 @@ from lab.environment import for_own_processes
 from lab.people.sign_in import LASTS_S, issue_secret
 from workers.local import Say
 
-# The worker gives what it is at back to the queue; a guest takes some seconds to end.
+# The worker returns its work to the queue; a guest takes some seconds to end.
 STOP_S = 30.0
-# What the server's own end looks like after a signal.
+# Exit codes of a server that was ended by a signal.
 STOPPED = (0, -signal.SIGINT, -signal.SIGTERM)
 
 
@@ -30,11 +30,11 @@ def sign_in_line(port: int) -> str:
 def serve(port: int, *, say: Say) -> int:
     """Serve until interrupted, with a worker; returns the exit code: 0, or that of a server that could not start.
 
-    The pages stay where the worker cannot work, as without libvirt: its own line says why.
+    The pages stay up if the worker cannot work, as without libvirt: the worker prints why.
     """
     gunicorn = Path(sys.executable).with_name("gunicorn")
     web = [str(gunicorn), "--bind", f"127.0.0.1:{port}", "--threads", "4", "--log-level", "warning"]
-    # Its own 2 s are shorter than people think between two clicks: the next request would meet a closing connection.
+    # gunicorn's own 2 s are shorter than a user's pause between two clicks: the next request would meet a closing connection.
     web += ["--keep-alive", "75", "--worker-class", "web.slowclients.PatientWorker"]
     signal.signal(signal.SIGTERM, _terminate)
     say(sign_in_line(port))
@@ -49,7 +49,7 @@ def serve(port: int, *, say: Say) -> int:
 
 @contextmanager
 def _beside(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program as long as the block lasts; it is asked to end, and made to if it does not."""
+    """Run a program as long as the block lasts; then terminate it, and kill it if it does not end."""
     process = subprocess.Popen(command, env=for_own_processes() | {"PYTHONUNBUFFERED": "1"})
     try:
         yield process
@@ -64,6 +64,6 @@ def _beside(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _terminate(_number: int, _frame: object) -> NoReturn:
-    # Once is enough: a second one would interrupt the ending.
+    # One signal is enough: a second would interrupt the shutdown.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sources of a build on a machine that nobody submitted on: from the tree's own place, else from the store."""
+"""The sources of a build on a machine other than the submitting one: from the tree's own place, else from the store."""
 
 import logging
 import tempfile
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def bring_sources(order: BuildOrder, home: Path, on_wait: Callable[[], None]) -> None:
-    """Have the commit of a build, and its base, in the tree's repository here. Without a store they are where they were made.
+    """Bring the commit of a build, and its base, into the tree's repository here. Without a store they are already here.
 
     Raises SourceMissing, BundleRefused, GitFailed, DiskFull, StoreUnreachable, StoreRefused.
     """
@@ -44,7 +44,7 @@ def _bring(order: BuildOrder, source: Source | None, trees: Path, store: Store) 
 
 
 def _bring_base(tree: str, source: Source | None, base: str, trees: Path, store: Store) -> None:
-    """From where the tree comes from, if that has the very commit; else from the store."""
+    """Fetch the base from the tree's own place if that has the very commit, else from the store."""
     if source is not None:
         try:
             open_source(source, trees, lambda line: log.info("%s", line))

@@ -12,9 +12,9 @@ EVERY_S = 2.0
 
 
 def shown_live(path: Path, home: Path) -> AbstractContextManager[None]:
-    """Send the end of a file to the store every two seconds while the block runs; without a store nobody else needs it."""
+    """Put the end of a file into the cache every two seconds while the block runs; without a store nobody else needs it."""
     if lab_store() is None:
         return nullcontext()
     name = name_of(path, home)
-    # A cache that is down costs nobody a boot.
+    # A cache that is down does not fail a boot.
     return repeating(f"telling the end of {name}", lambda: put_tail(name, path), every_s=EVERY_S)

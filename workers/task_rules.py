@@ -19,18 +19,18 @@ from lab.one_line import error_line
 
 log = logging.getLogger(__name__)
 
-# What a chore tells, as JSON.
+# A chore's report, as JSON.
 Found = Mapping[str, Any] | None
 _LOCKS: dict[str, Lock] = defaultdict(Lock)
 
 
 class Patient(Task):  # type: ignore[type-arg]  # the library's stubs and the class differ
-    """A task that comes again anyway: while the database or the broker is down it is one line in the log."""
+    """A task that is repeated anyway: while the database or the broker is down it only logs one line."""
 
     abstract = True
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Do it, as far as it goes."""
+        """Do it; log errors of a service that is down."""
         try:
             return super().__call__(*arguments, **named)
         except (OperationalError, InterfaceError, RedisError, BrokerAway) as exc:
@@ -44,7 +44,7 @@ class OneAtATime(Patient):
     abstract = True
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Do it, unless another worker is doing it."""
+        """Do it, unless another thread is doing it."""
         lock = _LOCKS[str(self.name)]
         if not lock.acquire(blocking=False):
             return None
@@ -55,7 +55,7 @@ class OneAtATime(Patient):
 
 
 def seldom(every_s: float) -> Callable[[Callable[[], Found]], Callable[[], None]]:
-    """Of what is sent often: do it where it was last done so many seconds ago, by the database. What fails was not done."""
+    """Do a task that is sent often only every_s seconds after it was last done, by the database. A failed task was not done."""
 
     def of(do: Callable[[], Found]) -> Callable[[], None]:
         @wraps(do)

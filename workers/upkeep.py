@@ -5,7 +5,7 @@ from typing import Any
 
 from workers import tasks, wakeups
 
-# How often a chore is sent that is due seldom: whether it is, the database says. A lost message costs no more than this.
+# How often a rare chore is sent: the database says whether it is due. A lost message costs no more than this.
 LOOK_S = 60.0
 # Tasks and seconds.
 UPKEEP: tuple[tuple[Any, float], ...] = (

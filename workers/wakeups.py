@@ -2,8 +2,8 @@
 """Wake a fleet's workers over Redis: a message names a queue of builds or a target, not a build or boot.
 
 Its receiver enters the loop (loop.py) and takes what is best then, so it does not matter whether a message is lost, late or
-doubled. Messages carry no expiry, since that would compare the clocks of two hosts; instead no queue is sent more than its free
-workers can use while some still lie there.
+doubled. Messages carry no expiry, since that would compare the clocks of two hosts; instead no queue is filled beyond what its free
+workers can use.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ def dispatch() -> None:
 
 
 def wake(queue: str, times: int = 1) -> None:
-    """Have so many wake-ups lie in a queue."""
+    """Fill a queue up to this many wake-ups."""
     kind, _, rest = queue.partition(".")
     for _ in range(times - depth(queue)):
         if kind == "target":

@@ -34,7 +34,7 @@ DELIVER_S = 1.0
 def work(stopped: Event) -> None:
     """Do whatever there is to do until `stopped`; a stop is noticed between two things, an interrupt at once.
 
-    An interrupt (KeyboardInterrupt, SystemExit) gives what is being worked on back to the queue and goes on up.
+    An interrupt (KeyboardInterrupt, SystemExit) returns the current work to the queue and is raised again.
     """
     timetable = Timetable(*UPKEEP)
     while not stopped.is_set():

@@ -64,7 +64,7 @@ class Workload:
 
     @property
     def config(self) -> tuple[str, ...]:
-        """The lines of a kernel configuration without which it cannot run."""
+        """Return the lines of a kernel configuration that it needs to run."""
         return self.definition.config
 
     @property
@@ -79,7 +79,7 @@ class Workload:
 
     @property
     def watch(self) -> tuple[str, ...]:
-        """The kernel's symbols whose share by caller tells most about this workload."""
+        """Return the kernel's symbols whose share by caller says most about this workload."""
         return self.definition.watch
 
     @property
@@ -116,10 +116,10 @@ class Workload:
     def resolve(
         self, preset: str, params: Mapping[str, object], clock: Clock = "wall"
     ) -> dict[str, ParamValue]:
-        """All parameters of a case: defaults, then the preset's, what the clock fixes, then those given.
+        """Return all parameters of a case: defaults, overridden by the preset, then the clock, then the given ones.
 
-        Raises CaseRejected, UnknownParam, BadParam (also when the clock fixes it otherwise), each of which names
-        what is valid; CaseRejected.
+        Raises CaseRejected, UnknownParam, BadParam (also if the clock fixes another value), each of which names
+        the valid ones.
         """
         self._check_clock(clock)
         if preset not in self.presets:
@@ -181,8 +181,9 @@ class Workload:
     ) -> Plan:
         """Return the guest's plan. params: as `resolve` gives them, or read back from JSON.
 
-        A verified run has one iteration, and a profiled one too if the program knows no iterations. A profiled run under
-        the instruction clock is an exact one, and does what a measured one does. Verified runs know the wall clock alone. off_cpu: a profiled run records waits off the CPUs, too. Raises CaseRejected, UnknownParam, BadParam, CaseRejected.
+        A verified run has one iteration, and so has a profiled one if the program knows no iterations. A profiled run under
+        the instruction clock is an exact one, with the steps of a measured run. Verified runs always use the wall clock.
+        off_cpu: a profiled run also records waits off the CPUs. Raises CaseRejected, UnknownParam, BadParam.
         """
         self._check_clock(clock)
         resolved = self._filled(params, clock)
@@ -208,7 +209,7 @@ class Workload:
         clock: Clock = "wall",
         most: int | None = None,
     ) -> Readings:
-        """The samples and extras of a run's records. most: how many iterations its plan has, warm-ups among them.
+        """Return the samples and extras of a run's records. most: the iterations of its plan, warm-ups included.
 
         Raises WorkloadFailed (a step that did not end well), OutputUnreadable.
         """
@@ -230,7 +231,7 @@ class Workload:
 
 
 def is_exact(purpose: Purpose, clock: Clock) -> bool:
-    """Return whether such a run is taken an exact profile of."""
+    """Return whether such a run gives an exact profile."""
     return purpose == "profiled" and clock == "instructions"
 
 
@@ -252,7 +253,7 @@ def _read(folder: Path, stamps: tuple[Stamp, ...]) -> Workload:
 
 
 def _stamps(folder: Path) -> tuple[Stamp, ...]:
-    """Return name, size and time of change of each file: what tells one state of a folder from the next."""
+    """Return name, size and time of change of each file: they identify a state of the folder."""
     with os.scandir(folder) as files:
         statuses = ((file.name, file.stat()) for file in files)
         return tuple(sorted((name, status.st_size, status.st_mtime_ns) for name, status in statuses))

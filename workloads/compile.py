@@ -22,10 +22,10 @@ _DEADLINE_S = 120
 
 
 def compile_programs(root: Path, workloads: Iterable[Workload] | None = None) -> dict[str, Path]:
-    """Static programs by name, as they lie in the guest's /programs.
+    """Return static programs by name, as they are called in the guest's /programs.
 
-    root: where they are kept, under the hash of their sources and compiler; equal ones are
-    not compiled again. Raises GuestNotMade.
+    root: the folder that keeps them, under the hash of their sources and compiler; an unchanged
+    program is not compiled again. Raises GuestNotMade.
     """
     chosen = load_catalog().values() if workloads is None else workloads
     compiler = _compiler()
@@ -43,7 +43,7 @@ def _compiler() -> str:
 
 
 def _compiled(root: Path, name: str, folder: Path, compiler: str) -> Path:
-    # A -module.c is the kernel's: it is built against each variant's tree.
+    # A -module.c is a kernel module: it is built against each variant's tree.
     own = [path for path in sorted(folder.glob("*.c")) if not path.stem.endswith("-module")]
     sources = [*sorted(HARNESS.glob("*.c")), *own]
     headers = [*sorted(HARNESS.glob("*.h")), *sorted(folder.glob("*.h"))]

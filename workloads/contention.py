@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Workloads under the contention clock: on how many CPUs at once, on which machine, and what is said of it.
+"""Workloads under the contention clock: on how many CPUs at once, on which machine, and the metrics.
 
-One boot records the accesses of as many threads as the largest number of CPUs; what fewer CPUs would have done is
-replayed from the first ones' accesses. docs/design/contention.md.
+One boot records the accesses of as many threads as the largest number of CPUs; runs on fewer CPUs are
+replayed from the first threads' accesses. docs/design/contention.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,10 @@ MACHINE = Param(
 )
 PARAMS: Mapping[str, Param] = {param.name: param for param in (CPUS, MACHINE)}
 THREADS = "threads"
-"""What programs, and parameters of workloads, call the number of CPUs."""
+"""The name of the number of CPUs in programs and in parameters of workloads."""
 OPERATIONS = "operations"
-"""Of all threads in an iteration, as the harness prints it."""
-# What recordings of one kernel differ by.
+"""The number of operations of all threads in an iteration, as the harness prints it."""
+# The difference between recordings of one kernel.
 _MARGIN = 0.02
 
 
@@ -42,8 +42,8 @@ _MARGIN = 0.02
 class Contending:
     """The settings of a workload under the contention clock.
 
-    operation: what its threads do many times, in a word. params: its own parameters where nothing else is said: few
-    operations, for each access is recorded.
+    operation: a word for what its threads repeat. params: its own defaults of parameters: few operations, because
+    each access is recorded.
     """
 
     operation: str
@@ -62,7 +62,7 @@ def cpus_of(params: Mapping[str, object]) -> tuple[int, ...]:
 
 
 def metrics(operation: str) -> tuple[Metric, ...]:
-    """Return what is said of each number of CPUs."""
+    """Return the metrics of each number of CPUs."""
     return (
         Metric(
             f"cycles_per_{operation}", "cycles", "lower", _MARGIN, primary=True, each=CPUS.name,
@@ -80,7 +80,7 @@ def metrics(operation: str) -> tuple[Metric, ...]:
 
 
 def filled(params: Mapping[str, object]) -> dict[str, object]:
-    """Return parameters with as many threads as the most CPUs. Raises BadParam."""
+    """Return parameters with as many threads as the largest number of CPUs. Raises BadParam."""
     return {**params, THREADS: most_cpus(params)}
 
 
@@ -90,7 +90,7 @@ def check_machine(params: Mapping[str, object]) -> None:
 
 
 def check_threads(params: Mapping[str, ParamValue]) -> None:
-    """Raise BadParam where threads are not as many as CPUs."""
+    """Raise BadParam unless there are as many threads as CPUs."""
     if params.get(THREADS, most := most_cpus(params)) != most:
         raise BadParam(
             f"threads = {params[THREADS]} cannot be used with the contention clock, which gives each thread a CPU of its own; "
@@ -99,7 +99,7 @@ def check_threads(params: Mapping[str, ParamValue]) -> None:
 
 
 def counted(objects: Sequence[Object]) -> tuple[Iteration, ...]:
-    """Return iterations whose only value is how many operations there were. Raises OutputUnreadable."""
+    """Return iterations whose only value is the number of operations. Raises OutputUnreadable."""
     counts = [{**item, "values": {OPERATIONS: item.get(OPERATIONS)}} for item in objects]
     iterations = iterations_of(counts)
     for iteration in iterations:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read a workload's folder: workload.toml and the scripts it names. Every mistake is named."""
+"""Read a workload's folder: workload.toml and the scripts it names. Errors name the file and the entry."""
 
 import tomllib
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ _KEYS = {
 }  # fmt: skip
 _TYPES = {"int", "bool", "choice", "str", "int-list"}
 _KINDS = {"setup", "measure", "collect"}
-# Every workload can be profiled; how densely decides how large the data grows. 997 is prime: it does
-# not keep step with the tick (250 Hz) nor with what wakes every millisecond.
+# Every workload can be profiled; the rate decides how large the data grows. 997 is prime: it keeps
+# step neither with the tick (250 Hz) nor with code that runs every millisecond.
 _PROFILE_HZ = Param("profile_hz", "int", 997, "samples per second and CPU of a profiled run", 1, 20000)
 
 
@@ -30,7 +30,7 @@ _PROFILE_HZ = Param("profile_hz", "int", 997, "samples per second and CPU of a p
 class ModuleSource:
     """A kernel module that is built against each variant's tree: file names and their content.
 
-    The object it makes, `<name>.ko`, must be among the files that are packed with the plan.
+    The result, `<name>.ko`, must be among the files that are packed with the plan.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ModuleSource:
 class Counted:
     """The settings of a workload under the instruction clock.
 
-    params: what its parameters must be there. unfit: why it does not run there at all; "" if it does.
+    params: the values that its parameters must have there. unfit: why it does not run there at all; "" if it does.
     """
 
     params: Mapping[str, object]
@@ -50,7 +50,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A folder's content, checked. kernel: parameters of the kernel that take the value of one of its own, unless it is 0."""
+    """A folder's content, checked. kernel: parameters of the kernel, each with the workload's parameter that sets it unless 0."""
 
     name: str
     summary: str

@@ -9,6 +9,6 @@ _PASSED = ("TMPDIR",)
 
 
 def minimal(**more: str) -> dict[str, str]:
-    """Return where programs and temporary files are, plain messages, and `more` over them."""
+    """Return PATH, TMPDIR and a locale for plain messages, overridden by `more`."""
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
     return {"PATH": f"{os.environ.get('PATH', '')}:{_SYSTEM}".lstrip(":"), "LC_ALL": "C", **passed, **more}

@@ -18,7 +18,7 @@ class WorkloadsError(Exception):
 
 
 class CaseRejected(WorkloadsError):
-    """A preset, clock, proof or plan that the workload does not have, or an image too large for the guest; says what is valid."""
+    """A preset, clock, proof or plan that the workload does not have, or an image too large for the guest; names the valid ones."""
 
     blame: Blame = "submission"
 
@@ -40,7 +40,7 @@ class MachineModelInvalid(BadParam):
 
 
 class BadWorkloadFile(WorkloadsError):
-    """A folder's workload.toml or parse.py breaks the rules of programs/README.md."""
+    """A folder's workload.toml or parse_*.py breaks the rules of programs/README.md."""
 
 
 class GuestNotMade(WorkloadsError):
@@ -68,7 +68,7 @@ class OutputUnreadable(WorkloadsError):
 class RecordCorrupt(WorkloadsError):
     """A record is damaged or missing.
 
-    The guest writes the records and their checksums: whatever is wrong with them is its own doing, never the target's.
+    The guest writes the records and their checksums: any fault in them is the guest's, never the target's.
     """
 
     blame: Blame = "kernel"
@@ -79,6 +79,6 @@ class RecordCorrupt(WorkloadsError):
 
 
 class RecordUnexpected(WorkloadsError):
-    """A record that its plan does not provide for: another step, an unknown file, too much of anything."""
+    """A record that the plan does not provide for: of another step, an unknown file, or too much of anything."""
 
     blame: Blame = "kernel"

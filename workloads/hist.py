@@ -12,13 +12,13 @@ _INFO = re.compile(
 )
 _TOTAL = re.compile(r"^\s+(Hits|Dropped): (\d+)$", re.MULTILINE)
 _FRAME = re.compile(r"^(?P<symbol>[^+\s]+)\+0x(?P<offset>[0-9a-f]+)/0x[0-9a-f]+(?: \[\S+\])?$")
-# The return probe's own frames, innermost, up to the function that was returned to.
+# The return probe's own frames: the innermost ones, up to the function that was returned to.
 _PROBE = re.compile(r"rethook|kretprobe")
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """One trigger's counts: the text of the keys, and how often they were hit."""
+    """One trigger's counts: the texts of the keys, each with its number of hits."""
 
     filter: str
     rows: tuple[tuple[str, int], ...]
@@ -26,7 +26,7 @@ class Histogram:
 
     @property
     def hits(self) -> int:
-        """All counted events."""
+        """Return the number of counted events."""
         return sum(count for _keys, count in self.rows)
 
 

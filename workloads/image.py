@@ -26,7 +26,7 @@ _UUID = "6b706572-666c-6162-0000-000000000001"
 _TIME = "1718127677"  # of the mail that asked for this tree
 _MINUTES_PER_MILLION = 10
 _RESERVED_INODES = 11  # 1 to 10, and lost+found
-# What Debian's mke2fs.conf says for ext4; written down, for that file differs between machines.
+# The features for ext4 in Debian's mke2fs.conf; written down, because that file differs between machines.
 _FEATURES = (
     "has_journal,ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,"
     "sparse_super,large_file,huge_file,dir_nlink,extra_isize,metadata_csum"
@@ -38,9 +38,9 @@ def _own_inodes(shape: DiskShape) -> int:
 
 
 def inode_count(shape: DiskShape) -> int:
-    """Value of mke2fs -N: a fifth more than the files, as the mail's 24 of 20 million.
+    """Return the value of mke2fs -N: a fifth more than the files, like the mail's 24 million for 20 million.
 
-    Never fewer than the tree's own inodes, lost+found and the reserved ones.
+    It is never less than the tree's own inodes, lost+found and the reserved ones.
     """
     return max(shape.threads * shape.dirs * shape.files * 12 // 10, _own_inodes(shape) + 64)
 
@@ -54,7 +54,7 @@ def image_bytes(shape: DiskShape) -> int:
 
 
 def image_name(shape: DiskShape) -> str:
-    """File name that holds the shape and the version of the recipe."""
+    """Return a file name that contains the shape and a hash of it with the recipe's version."""
     text = f"{_RECIPE}:{shape!r}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return f"{shape.kind}-{shape.threads}x{shape.dirs}x{shape.files}-{digest}.ext4"
@@ -107,9 +107,9 @@ def _make(shape: DiskShape, image: Path) -> None:
 
 
 def _debugfs_script(shape: DiskShape) -> Iterator[str]:
-    """Commands that plant the tree inside the image, without a host directory.
+    """Yield the commands that create the tree inside the image, without a host directory.
 
-    `mke2fs -d` would need all files on the host first, and takes over their times and owners.
+    `mke2fs -d` would need all files on the host first, and copies their times and owners.
     """
     yield f"set_current_time @{_TIME}\n"
     for thread in range(shape.threads):
@@ -130,9 +130,9 @@ def _format(shape: DiskShape, script: Path, image: Path) -> None:
     make += ["-m", "0", "-J", "size=4", "-N", str(inode_count(shape)), "-U", _UUID, "-E", extended]
     _run([*make, str(image), str(blocks)], deadline)
     _run(["debugfs", "-w", "-f", str(script), str(image)], deadline)
-    # debugfs makes plain lists; the kernel would have indexed directories of this size (dir_index).
+    # debugfs makes linear directories; the kernel would have indexed directories of this size (dir_index).
     report = _run(["e2fsck", "-f", "-y", "-D", str(image)], deadline, good=(0, 1))
-    # debugfs ends with 0 whatever went wrong on the way, so the inodes are counted.
+    # debugfs exits with 0 even after errors, so the inodes are counted.
     want = _own_inodes(shape) + _RESERVED_INODES
     match = re.search(r": (\d+)/\d+ files", report)
     if not match or int(match[1]) != want:
@@ -146,7 +146,7 @@ def _environment() -> dict[str, str]:
 
 
 def _run(argv: list[str], deadline: float, good: tuple[int, ...] = (0,)) -> str:
-    """Run a tool and return its output (of debugfs, which echoes every command, only the errors)."""
+    """Run a tool and return its output; for debugfs, which echoes every command, only its errors."""
     chatty = argv[0] == "debugfs"
     try:
         done = subprocess.run(

@@ -2,8 +2,8 @@
 """The instruction clock: a guest whose clock counts the instructions it has executed.
 
 QEMU runs such a guest with `-icount shift=4`: its clock advances by 2**4 = 16 ns with each instruction, and stands still
-for everything else. What a program in it takes for nanoseconds is a number of instructions. docs/instruction-clock.md
-says what that can see and what not.
+for everything else. So the nanoseconds that a program in it measures are a number of instructions. docs/instruction-clock.md
+explains what this clock can and cannot show.
 """
 
 from typing import Literal
@@ -13,15 +13,15 @@ Clock = Literal["wall", "instructions", "contention"]
 CLOCKS: tuple[Clock, ...] = ("wall", "instructions", "contention")
 
 SHIFT = 4
-"""Of QEMU's -icount. With 0 the kernel's delay loops, which wait for a time, cost 16 times as many instructions."""
+"""The shift of QEMU's -icount. With 0 the kernel's delay loops, which wait for a time, would take 16 times as many instructions."""
 NS_PER_INSTRUCTION = 1 << SHIFT
 UNIT = "instructions"
 FLOOR = 0.002
-"""Margin of a metric that says nothing else: what kernels linked differently differ by. See docs/instruction-clock.md."""
+"""Default margin of a metric: the difference between kernels that are only linked differently. See docs/instruction-clock.md."""
 GUEST_SECONDS = 4
-"""Seconds of the guest's clock for each second of a step's deadline. Busy, its clock runs some ten times as fast as the
-host's (800 M instructions a second on a quiet host, at 62.5 M a second of the guest); a busy host may be several times
-slower, and the guest should notice its own deadline before the host loses patience."""
+"""Seconds of the guest's clock for each second of a step's deadline. In a busy guest the clock runs some ten times as fast as
+the host's (800 M instructions a second on a quiet host, at 62.5 M a second of the guest); a busy host may be several times
+slower, and the guest should notice its own deadline before the host's deadline expires."""
 _NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 TIMES = frozenset(_NS)
 """The units of time that have an equivalent in instructions."""
@@ -30,7 +30,7 @@ TIMES = frozenset(_NS)
 def instructions(value: float, unit: str) -> float:
     """Return the instructions that a time of the guest's clock stands for; unit: one of TIMES. Whole numbers stay whole.
 
-    The clock gives whole nanoseconds and 16 of them an instruction, so sixteenths only come from programs' divisions;
-    what a division of seconds leaves beyond a millionth of an instruction is rounding.
+    The clock advances by 16 whole nanoseconds per instruction, so fractions only come from programs' divisions; digits
+    beyond a millionth of an instruction are rounding errors of dividing seconds.
     """
     return round(value * _NS[unit] / NS_PER_INSTRUCTION, 6)

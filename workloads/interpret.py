@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run's records as its workload means them: parsed, checked against its metrics, told as the mail tells it."""
+"""Interpret a run's records for its workload: parse them, check them against its metrics, and write the mail's line."""
 
 import importlib.util
 import statistics
@@ -28,7 +28,7 @@ from workloads.readings import (
 from workloads.step import Purpose
 
 Parser = Callable[[list[Object], Mapping[str, bytes]], tuple[list[Object], dict[str, Any]]]
-# Printed by the harness for every program; kept where workload.toml makes metrics of them.
+# Printed by the harness for every program; kept only if workload.toml has a metric of that name.
 _OF_THE_HARNESS = {"elapsed", "user", "system", "cpu"}
 
 
@@ -39,7 +39,7 @@ def read_run(
     clock: Clock = "wall",
     most: int | None = None,
 ) -> Readings:
-    """The readings of one run. most: iterations of its plan, if known. Raises WorkloadFailed, OutputUnreadable."""
+    """Return the readings of one run. most: the iterations of its plan, if known. Raises WorkloadFailed, OutputUnreadable."""
     raise_failed_step(records)
     measuring = [step.name for step in definition.steps if step.kind == "measure"]
     files = files_of(records)
@@ -47,15 +47,15 @@ def read_run(
     if most is not None:
         _check_count(definition.name, printed, most)
     if clock == "contention":
-        # The rest is the replay's business.
+        # The replay computes the rest.
         return Readings(counted(printed), extras_of(printed))
     objects, extras = _parsed(definition, printed, files)
     if purpose == "verified" and "verified" not in extras:
         raise OutputUnreadable(f"{definition.name}: the guest did not return the counts of the verified run")
-    # Timing beside kprobes or perf says nothing of the kernel alone.
+    # Times measured under kprobes or perf are not the kernel's alone.
     iterations = _checked(definition, iterations_of(objects)) if purpose == "measured" else ()
     if clock == "instructions":
-        # The mail's line speaks of seconds, and there were none.
+        # The mail's line is about seconds, which were not measured.
         return Readings(
             tuple(_counted(definition, iteration) for iteration in iterations), extras_of(objects) | extras
         )
@@ -69,7 +69,7 @@ def load_parser(definition: Definition) -> Parser | None:
 
 @cache
 def _load(path: Path) -> Parser:
-    # By path, for a folder's name ("stat-walk") is not a module's name.
+    # By path, because a folder's name ("stat-walk") is not a valid module name.
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise BadWorkloadFile(f"{path} cannot be loaded")
@@ -80,7 +80,7 @@ def _load(path: Path) -> Parser:
 
 
 def _check_count(name: str, printed: Sequence[Object], most: int) -> None:
-    """Hold what was printed against the plan: each of its iterations at most once, and no others."""
+    """Raise OutputUnreadable unless each printed iteration is in the plan and occurs only once."""
     if len(printed) > most:
         raise OutputUnreadable(f"{name} printed {len(printed)} iterations, its plan has {most}")
     numbers = [item.get("iteration") for item in printed]
@@ -106,7 +106,7 @@ def _parsed(
 
 
 def _checked(definition: Definition, iterations: Sequence[Iteration]) -> tuple[Iteration, ...]:
-    """The iterations with the metrics of workload.toml: none missing, none unknown."""
+    """Return the iterations with the metrics of workload.toml. Raises OutputUnreadable if one is missing or unknown."""
     if all(iteration.warmup for iteration in iterations):
         raise OutputUnreadable(f"{definition.name} printed no iteration")
     stems = tuple(f"{metric.name}_" for metric in definition.metrics if metric.each)
@@ -126,7 +126,7 @@ def _checked(definition: Definition, iterations: Sequence[Iteration]) -> tuple[I
 
 
 def _counted(definition: Definition, iteration: Iteration) -> Iteration:
-    """An iteration under the instruction clock: times become instructions, other metrics go."""
+    """Return an iteration under the instruction clock: times become instructions, other metrics are dropped."""
     values: dict[str, float] = {}
     for metric in definition.metrics:
         if metric.instructions:
@@ -143,7 +143,7 @@ def _is_of(name: str, metric: Metric) -> bool:
 
 
 def _line(definition: Definition, iterations: Sequence[Iteration], objects: Sequence[Object]) -> str:
-    """The mail's own line, of the iteration with the median of the metric it speaks of."""
+    """Return the mail's own line, for the iteration with the median of the line's metric."""
     timed = [iteration for iteration in iterations if not iteration.warmup]
     by = definition.line_by
     if not by or not timed or any(by not in iteration.values for iteration in timed):
@@ -151,6 +151,6 @@ def _line(definition: Definition, iterations: Sequence[Iteration], objects: Sequ
     middle = statistics.median_low(iteration.values[by] for iteration in timed)
     chosen = next(iteration for iteration in timed if iteration.values[by] == middle)
     said = next(item for item in objects if item["iteration"] == chosen.index)
-    # zsh's time cuts the percentage off, it does not round: <metric>_whole does as it does.
+    # zsh's time truncates the percentage instead of rounding it: so does <metric>_whole.
     whole = {f"{name}_whole": int(value) for name, value in chosen.values.items()}
     return definition.line.format_map({**said, **whole, **chosen.values})

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machines that recorded accesses can be replayed on: numbers, each with where it comes from.
+"""The machines that recorded accesses can be replayed on: numbers, each with its source.
 
-The ones we know are files in machines/; a description may give its own numbers, as a table or as text:
+The known machines are files in machines/; a description may give its own numbers, as a table or as text:
 
     machine = { base = "two-socket", cpus_per_socket = 8, transfer_cycles = 90 }
     machine = "two-socket, cpus_per_socket=8, transfer_cycles=90"
 
-What the numbers mean: docs/contention.md.
+docs/contention.md explains the numbers.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _BOUNDS = {
     "l2_ways": (1, 64),
 }
 _CYCLES = (0, 1_000_000)
-# Of a machine as text: all numbers with all their digits.
+# Characters of a machine as text: enough for all numbers with all their digits.
 _LONGEST = 1000
-# What the sensitivity table halves and doubles.
+# The numbers that the sensitivity table halves and doubles.
 LATENCIES = (
     "atomic_cycles", "l2_cycles", "shared_cycles", "memory_cycles", "transfer_cycles", "far_transfer_cycles", "wake_cycles",
 )  # fmt: skip
@@ -50,7 +50,7 @@ LATENCIES = (
 class MachineNumbers:
     """The numbers of a machine that the replay needs; latencies in cycles, overlap the share of them that is hidden.
 
-    cpus_per_socket: 0 for as many on each socket.
+    cpus_per_socket: 0 if the CPUs are spread evenly over the sockets.
     """
 
     sockets: int
@@ -70,7 +70,7 @@ class MachineNumbers:
     cpus_per_socket: int = 0
 
     def lines(self) -> str:
-        """Return them as the replay program reads them, and as a model's key is made of them."""
+        """Return the numbers as the replay program reads them; a model's key is a hash of this text."""
         names = (
             field.name for field in fields(self) if field.name != "cpus_per_socket" or self.cpus_per_socket
         )
@@ -79,7 +79,7 @@ class MachineNumbers:
 
 @dataclass(frozen=True, slots=True)
 class MachineModel:
-    """A machine. ghz: to tell nanoseconds. sources: by number, where it comes from; empty for own numbers."""
+    """A machine. ghz: to convert cycles to nanoseconds. sources: the source of each number; empty for a user's own numbers."""
 
     name: str
     title: str
@@ -169,7 +169,7 @@ def _table(text: str) -> dict[str, object]:
 
 
 def _number(text: str) -> object:
-    """Read a number; what is none stays text, which is refused with the number's name."""
+    """Return a number; other text is returned unchanged, and is later refused with the number's name."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
@@ -177,7 +177,7 @@ def _number(text: str) -> object:
 
 
 def _written(model: MachineModel, base: MachineModel) -> str:
-    """Return a machine as text: the base, then each number that differs from its, in a fixed order."""
+    """Return a machine as text: the base, then each number that differs from the base, in a fixed order."""
     numbers = [
         (field.name, getattr(model.numbers, field.name), getattr(base.numbers, field.name))
         for field in fields(MachineNumbers)
@@ -218,7 +218,7 @@ def _check(numbers: Mapping[str, object]) -> None:
 
 
 def check_fits(machine: MachineModel, cpus: int) -> None:
-    """Raise MachineModelInvalid for more CPUs than a machine has, if it says how many."""
+    """Raise MachineModelInvalid for more CPUs than a machine has, if their number is known."""
     room = machine.numbers.sockets * machine.numbers.cpus_per_socket
     if room and cpus > room:
         raise MachineModelInvalid(

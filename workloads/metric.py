@@ -17,7 +17,7 @@ class Metric:
     """The meaning of one value of an iteration.
 
     margin: the relative change below which a difference is ignored; 0.03 is 3 %.
-    primary: the metrics that a verdict on the case is about; the others explain.
+    primary: whether a verdict on the case depends on the metric; the others explain.
     each: name of an int-list parameter; the metric then exists once per member.
     instructions: its name under the instruction clock, where it counts instead of timing; "" if it means nothing
         there. instructions_margin: its margin there.
@@ -42,7 +42,7 @@ class Metric:
         return replace(self, name=self.instructions, unit=UNIT, margin=self.instructions_margin)
 
     def expand(self, members: tuple[int, ...]) -> tuple[Metric, ...]:
-        """The metrics it stands for, one per member; itself if it exists once only."""
+        """Return the metrics it stands for, one per member; only itself without `each`."""
         if not self.each:
             return (self,)
         return tuple(replace(self, name=f"{self.name}_{label(member)}", each="") for member in members)

@@ -12,7 +12,7 @@ ParamValue = bool | int | str | tuple[int, ...]
 ParamType = Literal["int", "bool", "choice", "str", "int-list", "machine"]
 
 _UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
-# Programs print it back inside JSON as it is.
+# Programs print it back inside JSON unescaped.
 _TEXT = re.compile(r'[^"\\]{0,200}')
 _MAX_LIST = 16
 
@@ -30,7 +30,7 @@ class Param:
     choices: tuple[str, ...] = ()
 
     def read(self, value: object) -> ParamValue:
-        """A value as a file, a form or a database gives it. Raises BadParam.
+        """Return the value of what a file, a form or a database holds. Raises BadParam.
 
         Whole numbers may be written as text, with Ki, Mi or Gi; lists as text with commas.
         """
@@ -108,7 +108,7 @@ class Param:
 
 
 def written(value: object) -> str:
-    """A value as the programs' arguments have it: 1 and 0, lists with commas."""
+    """Return a value in the form of the programs' arguments: 1 and 0, lists with commas."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, list | tuple):

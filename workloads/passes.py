@@ -2,8 +2,8 @@
 """The passes of a profiled run: its measured step once under each recorder, so that none disturbs another's numbers.
 
 First it runs under counters only (`perf stat`, /proc/vmstat, /proc/slabinfo), then under each recorder in turn. There
-the harness runs each timed iteration once recorded and once not: what the recorder costs is seen beside itself, seconds
-apart, whatever the host does meanwhile. Last comes `perf c2c`, where the machine can (shared_lines.py).
+the harness runs each timed iteration once recorded and once not, seconds apart: this shows the recorder's overhead
+whatever the host does meanwhile. Last comes `perf c2c`, if the machine supports it (shared_lines.py).
 """
 
 import math
@@ -32,7 +32,7 @@ _LONGEST_REASON = 1000
 SOFTWARE = ("context-switches", "cpu-migrations", "minor-faults", "major-faults")
 HARDWARE = ("cycles", "instructions", "branches", "branch-misses", "cache-references", "cache-misses")
 
-# Where the program is not the harness's, before and after it as a whole, in the form of harness/counts.c.
+# For a program without the harness: takes the counts before and after the whole program, in the form of harness/counts.c.
 _AROUND = """file=$1; shift
 take() { for path in /proc/vmstat /proc/slabinfo; do
     if [ -r $path ]; then echo "= $1 $path"; cat $path; else echo "= $1 $path: not there"; fi
@@ -41,7 +41,7 @@ echo 1 >/proc/sys/vm/stat_refresh; take before
 "$@"; status=$?
 echo 1 >/proc/sys/vm/stat_refresh; take after
 exit $status"""
-# A recorder that this kernel cannot run is no reason to lose the others: it says why, and the plan goes on.
+# If this kernel cannot run a recorder, the script writes the reason and the plan continues with the others.
 _OPTIONAL = """why=$1; rm -f $3; : >$why; : >$2; shift 3
 if [ ! -d /sys/kernel/tracing/events ]; then
     echo "tracefs shows no events here: this kernel has no event tracing" >$why; exit 0
@@ -56,7 +56,7 @@ _MODULES = f"grep -F '[' /proc/kallsyms >{MODULE_SYMBOLS}; true"
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """One way to record. tracepoints: what it needs of the kernel, as folders of tracefs's events."""
+    """One way to record. tracepoints: the tracepoints that it needs, as folders of tracefs's events."""
 
     kind: Kind
     data: str
@@ -65,11 +65,11 @@ class Recorder:
 
     @property
     def why(self) -> str:
-        """The guest's file that says why there is no data."""
+        """Return the guest's file with the reason why there is no data."""
         return f"{self.data}.why"
 
 
-# Their times are the guest's CLOCK_MONOTONIC, which the harness tells the recorded intervals by.
+# Their times are of the guest's CLOCK_MONOTONIC, as are the recorded intervals that the harness prints.
 _WAITS = ("-c", "1", "-m", "4M", "-k", "mono")
 RECORDERS: Mapping[Kind, Recorder] = {
     "cpu": Recorder("cpu", PERF_DATA, ("-e", "cpu-clock")),
@@ -92,9 +92,9 @@ RECORDERS: Mapping[Kind, Recorder] = {
 class Pass:
     """The result of one recorder.
 
-    why: the reason for no data, "" if there is some; the data is a file of its own. overhead: elapsed under it over elapsed without, minus 1; None where
-    the program has no timed iterations of its own. windows: from when to when it recorded, in seconds of the guest's
-    CLOCK_MONOTONIC; none if all the time.
+    why: the reason for no data, "" if there is some; the data is a separate file. overhead: elapsed with the recorder / elapsed without, minus 1;
+    None if the program has no timed iterations of its own. windows: the intervals in which it recorded, in seconds of the guest's
+    CLOCK_MONOTONIC; empty if it recorded all the time.
     """
 
     kind: Kind
@@ -104,7 +104,7 @@ class Pass:
 
 
 def passes_of(step: Step, *, harness: bool, hz: str, off_cpu: bool) -> list[Step]:
-    """A measured step as the passes of a profiled run. harness: it takes control=; hz: samples a second and CPU."""
+    """Return the passes of a profiled run for a measured step. harness: the program takes control=; hz: samples per second and CPU."""
     kinds: tuple[Kind, ...] = ("cpu", "lock", "off-cpu") if off_cpu else ("cpu", "lock")
     fifos = Step(f"{step.name}{RECORDER_MARK}fifos", ("mkfifo", *_FIFOS), PERF_DEADLINE_S, "setup")
     return [
@@ -137,14 +137,14 @@ def _recorded(step: Step, recorder: Recorder, harness: bool, hz: str) -> Step:
     perf: tuple[str, ...] = ("perf", "record", "-a", "-g", *recorder.events)
     if recorder.kind == "cpu":
         perf += ("-F", hz)
-    # User code has no symbols here, and build ids would be sought in files the guest does not have.
+    # User code has no symbols here, and perf would look for build ids in files that the guest does not have.
     perf += ("--kernel-callchains", "--no-buildid", "--no-buildid-cache", "-o", recorder.data)
     if harness:
         argv = (*perf, *_switched(), "--", *step.argv, _control(), "reference=1")
     else:
         argv = (*perf, "--", *step.argv)
     if recorder.tracepoints:
-        # Files that were already sent need not take the guest's memory any longer.
+        # Files that were already sent are removed to free the guest's memory.
         old = " ".join(other.data for other in RECORDERS.values() if other is not recorder)
         files = (recorder.why, recorder.data, old)
         argv = ("sh", "-c", _OPTIONAL, recorder.kind, *files, *recorder.tracepoints, "--", *argv)
@@ -159,7 +159,7 @@ def _recorded(step: Step, recorder: Recorder, harness: bool, hz: str) -> Step:
 
 
 def _switched() -> tuple[str, ...]:
-    """perf starts switched off; the harness switches it on for timed iterations only."""
+    """Return perf's options to start switched off; the harness switches it on for timed iterations only."""
     return ("-D", "-1", "--control", "fifo:" + ",".join(_FIFOS))
 
 
@@ -193,7 +193,7 @@ def read_passes(records: Sequence[Record], recorded: Set[Kind]) -> tuple[Pass, .
 
 
 def counted_iterations(records: Sequence[Record]) -> int:
-    """Timed iterations of the counted pass; 1 where the program keeps its own time. Raises OutputUnreadable."""
+    """Return the number of timed iterations of the counted pass; 1 if the program keeps its own time. Raises OutputUnreadable."""
     steps = {record.name.partition(RECORDER_MARK)[0] for record in records if RECORDER_MARK in record.name}
     counted = sum(
         bool(iteration.get("recorded")) for step in steps for iteration in json_lines(records, step)
@@ -202,7 +202,7 @@ def counted_iterations(records: Sequence[Record]) -> int:
 
 
 def _overhead(objects: Sequence[Mapping[str, Any]]) -> float | None:
-    """The median of the pairs' ratios; pairs are neighbours, so that what drifts is equal in both."""
+    """Return the median overhead of pairs of neighbouring iterations, both of which a slow drift affects equally."""
     timed = [
         (bool(iteration["recorded"]), float(iteration["values"]["elapsed"]))
         for iteration in objects

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From a guest's records to samples: what the programs printed, what files came, what failed."""
+"""Turn a guest's records into samples: the output of the programs, the files that were sent, the steps that failed."""
 
 import math
 import re
@@ -12,16 +12,16 @@ from workloads.guest.records import Record
 from workloads.guest.strictjson import read_object
 
 Object = dict[str, Any]
-# Of workload.toml's, with the member of a list behind it.
+# A metric of workload.toml, perhaps followed by the member of a list.
 _METRIC = re.compile(r"[\w.+-]{1,100}", re.ASCII)
 _OWN = {"iteration", "warmup", "values", "recorded", "window"}
-# What perf says around a program, and after the program's own last word.
+# Lines that perf prints around a program's own output.
 _OF_PERF = re.compile(r"\[ perf record|Events (?:en|dis)abled|Couldn't synthesize bpf| ?\]$")
 _LONGEST_COMPLAINT = 1000
 MOST_LINES = 10_000
-"""Of one step's output: a plan has at most some thousand iterations."""
+"""The limit of one step's output: a plan has at most some thousand iterations."""
 RECORDER_MARK = ":"
-"""Between a measured step's name and the recorder it runs under once more: those iterations are not the run's."""
+"""Separates a measured step's name from the recorder of a further pass, whose iterations are not results of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Readings:
     """The results of one run.
 
     iterations: empty unless the run was a measured one.
-    extras: what belongs to the run beside its samples; JSON. Values that changed from
+    extras: facts of the run other than its samples; JSON. Values that changed from
         iteration to iteration are lists.
-    line: the mail's own line, of the iteration with the median of the metric it speaks of.
+    line: the mail's own line, for the iteration with the median of the line's metric.
     """
 
     iterations: tuple[Iteration, ...]
@@ -49,7 +49,7 @@ class Readings:
 
 
 def raise_failed_step(records: Sequence[Record]) -> None:
-    """Raise WorkloadFailed if a step did not end well: its stderr's last line, and all of it in `detail`."""
+    """Raise WorkloadFailed if a step failed, with the last line of its stderr, and all of it in `detail`."""
     for record in records:
         if record.kind != "exit":
             continue
@@ -76,7 +76,7 @@ def _number(value: Any) -> str:
 
 
 def complaint(stderr: str) -> str:
-    """A program's own last line, without what perf says around it; "" if it said nothing."""
+    """Return a program's own last line, ignoring lines that perf prints around it; "" if there is none."""
     lines = [line for line in stderr.splitlines() if line.strip() and not _OF_PERF.match(line)]
     last = lines[-1][:_LONGEST_COMPLAINT] if lines else ""
     return "".join(sign if sign.isprintable() or sign == "\t" else "?" for sign in last)
@@ -116,7 +116,7 @@ def files_of(records: Sequence[Record]) -> dict[str, bytes]:
 
 
 def iterations_of(objects: Sequence[Object]) -> tuple[Iteration, ...]:
-    """The objects as iterations. Raises OutputUnreadable for what is not a finite number."""
+    """Return the objects as iterations. Raises OutputUnreadable for values that are not finite numbers."""
     return tuple(_iteration(item) for item in objects)
 
 
@@ -135,7 +135,7 @@ def _iteration(item: Object) -> Iteration:
 
 
 def extras_of(objects: Sequence[Object]) -> dict[str, Any]:
-    """Return the programs' other fields: one value if it never changed, else a list."""
+    """Return the programs' other fields: one value if it is always the same, else a list."""
     names = dict.fromkeys(name for item in objects for name in item if name not in _OWN)
     extras: dict[str, Any] = {}
     for name in names:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`perf c2c` after the other passes of a profiled run: which cache lines the CPUs took from each other.
 
-Only some PMUs sample memory accesses with their addresses, and guests seldom have one. The guest asks perf; where
-it says no, that is a note of the run and nothing else.
+Only some PMUs sample memory accesses with their addresses, and guests seldom have one. The guest asks perf; if perf
+cannot do it, the run only gets a note.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ rm -f $data"""
 def shared_lines_step(step: Step, options: tuple[str, ...], control: tuple[str, ...]) -> Step:
     """Return a measured step under `perf c2c`. options: further ones of perf record; control: arguments of the program.
 
-    It sends its report and the reason why there is none, one of which is empty.
+    The step sends its report, and the reason if there is none; one of them is empty.
     """
     record = ("perf", "c2c", "record", "-a", *options, "-o", _DATA, "--", *step.argv, *control)
     return replace(
@@ -52,9 +52,9 @@ def shared_lines_step(step: Step, options: tuple[str, ...], control: tuple[str, 
 
 
 def read_shared_lines(records: Sequence[Record]) -> tuple[str, str]:
-    """Return perf's report, at most MOST_TEXT characters, and why there is none; the other is "".
+    """Return perf's report, at most MOST_TEXT characters, and the reason if there is none; one of them is "".
 
-    Both are "" in a run that was never asked for one.
+    Both are "" for a run without this pass.
     """
     files = files_of(records)
     if REPORT not in files and WHY not in files:

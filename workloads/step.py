@@ -16,14 +16,14 @@ Purpose = Literal["measured", "profiled", "verified"]
 PURPOSES: tuple[Purpose, ...] = ("measured", "profiled", "verified")
 
 COUNTED = "kperflab-timed"
-"""What a verified run's threads are called in timed iterations, for the kernel's filters."""
+"""The name of a verified run's threads in timed iterations, for the kernel's filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepTemplate:
-    """One step as workload.toml says it; {names} in argv are parameters and run facts.
+    """One step as workload.toml defines it; {names} in argv are parameters and facts of the run.
 
-    repeat: the step runs once per iteration, for programs that know no iterations.
+    repeat: the step runs once per iteration, for programs without iterations of their own.
     clocks: the clocks that it belongs to.
     control: the program takes the harness's control=, counted= and clock= arguments.
     deadline_s + deadline_us × (product of the parameters in deadline_work) × iterations is its deadline.
@@ -44,9 +44,9 @@ class StepTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The settings that the steps of one run share. off_cpu: a profiled run records waits off the CPUs, too.
+    """The settings that the steps of one run share. off_cpu: a profiled run also records waits off the CPUs.
 
-    exact: it does what a measured one does. Where a call tree is kept, the guest is asked for its modules afterwards.
+    exact: an exact profile, with the steps of a measured run; the guest is asked for its modules' symbols afterwards.
     """
 
     params: Mapping[str, ParamValue]
@@ -59,7 +59,7 @@ class Round:
 
 
 def steps_of(template: StepTemplate, this: Round) -> list[Step]:
-    """The steps that a template becomes; none if the run has another purpose or clock."""
+    """Return the steps that a template becomes; none if it is not for the run's purpose and clock."""
     if this.purpose not in template.purposes or this.clock not in template.clocks:
         return []
     if not template.repeat:
@@ -86,7 +86,7 @@ def _step(template: StepTemplate, this: Round, name: str, facts: Mapping[str, st
     if template.control and this.clock != "wall":
         argv.append(f"clock={this.clock}")
     if template.control and this.clock == "contention":
-        # Programs take the last of two.
+        # If an argument occurs twice, programs use the last.
         argv.append(f"{THREADS}={most_cpus(this.params)}")
     return Step(
         name=name,
@@ -98,7 +98,7 @@ def _step(template: StepTemplate, this: Round, name: str, facts: Mapping[str, st
 
 
 def _deadline(template: StepTemplate, this: Round) -> float:
-    # A profiled run has each timed iteration once more, unrecorded.
+    # A profiled run repeats each timed iteration, unrecorded.
     timed = 2 * this.iterations if this.purpose == "profiled" else this.iterations
     times = 1 if template.repeat or template.kind != "measure" else timed + this.warmup + 1
     sizes = [this.params[name] for name in template.deadline_work]
@@ -107,7 +107,7 @@ def _deadline(template: StepTemplate, this: Round) -> float:
 
 
 def _wrapped(template: StepTemplate, this: Round, step: Step) -> list[Step]:
-    """A measured step as the passes of a profiled run; itself in any other."""
+    """Return a measured step as the passes of a profiled run; unchanged for other runs."""
     if template.kind == "measure" and (this.exact or this.clock == "contention"):
         return [step, symbols_of(step)]
     if template.kind != "measure" or this.purpose != "profiled":

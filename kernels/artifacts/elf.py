@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compare the code of two kernels, whatever they are called.
+"""Compare the code of two kernels, whatever their releases.
 
-A vmlinux is compared by what the boot loads: its allocated sections, and what lies in its segments beside them (see
-elf_segments.py). The build id in its notes is blanked, a hash of the whole file with its debug information. Three things in them differ although no code
-does, and are blanked: the release string, whose length is the same for every build of one tree; the
+A vmlinux is compared by the bytes that a boot loads: its allocated sections, and the bytes of its segments outside of them (see
+elf_segments.py). The build id in its notes, a hash of the whole file with its debug information, is blanked. Three other parts differ even if no code
+does, and are blanked too: the release string, whose length is the same for every build of one tree; the
 line numbers of BUG and WARN sites, which move when a comment is added above them; and the names in
-kallsyms, where an initcall's name holds its line number. A change of their length moves addresses,
-and then the kernels count as different: that costs a needless boot, never a wrong claim.
+kallsyms, where an initcall's name holds its line number. If their length changes, addresses move,
+and the kernels count as different: that costs a needless boot, but never makes a claim wrong.
 
 Modules are not linked yet: there the relocations and the symbols they name count as well.
 """
@@ -49,13 +49,13 @@ Span = tuple[int, int]
 
 
 def code_hash(vmlinux: Readable, modules: Iterable[Readable], release: str) -> str:
-    """64 hex digits, equal for kernels (with modules) that differ in nothing but release and notes.
+    """Return 64 hex digits, equal for kernels (with modules) that differ in nothing but the blanked parts.
 
     Raises ArtifactCorrupt when a file is not an ELF file.
     """
     digest = hashlib.sha256(b"vmlinux\n")
     names = _name_spans(vmlinux)
-    # A kernel that leaves out more than another is another kernel.
+    # Kernels with different blanked parts count as different.
     digest.update(f"names {sorted(names)}\n".encode())
     for name, address, data in _sections(vmlinux, _is_loaded):
         digest.update(f"{name} {address:x} {len(data)}\n".encode())
@@ -76,7 +76,7 @@ def code_hash(vmlinux: Readable, modules: Iterable[Readable], release: str) -> s
 
 
 def read_release(vmlinux: Readable) -> str:
-    """Return the release in the kernel's own banner: what `uname -r` will say. Raises ArtifactCorrupt."""
+    """Return the release in the kernel's own banner, as `uname -r` will print it. Raises ArtifactCorrupt."""
     for name, _, data in _sections(vmlinux, _is_loaded):
         match = _BANNER.search(data) if name == ".rodata" else None
         if match:
@@ -94,12 +94,12 @@ def read_build_id(vmlinux: Readable) -> str:
 
 
 def build_id_in(notes: bytes) -> str:
-    """Return the build id in hex among ELF notes, such as /sys/kernel/notes has them; "" if there is none."""
+    """Return the build id, in hex, from ELF notes such as /sys/kernel/notes; "" if there is none."""
     return next((notes[place].hex() for place in build_ids(notes)), "")
 
 
 def _sections(file: Readable, wanted: Callable[[Section], bool]) -> Iterator[tuple[str, int, bytes]]:
-    """Name, address and bytes of sections; one without bits (bss) has its size for a name."""
+    """Yield name, address and bytes of sections; a section without bytes (bss) has its size in its name."""
     for section in sections(file):
         if section.kind == NOBITS:
             yield f"{section.name}+{section.size:x}", section.address, b""
@@ -159,7 +159,7 @@ def _name_spans(vmlinux: Readable) -> list[Span]:
         after = bisect_right(addresses, start)
         behind = addresses[after] if after < len(addresses) else start
         end = start + sizes[name] if name in sizes else behind
-        # Names lie in .rodata in every kernel: a table that reaches into code, or elsewhere, hides nothing.
+        # Names lie in .rodata in every kernel: a table that reaches outside of it, such as into code, is not blanked.
         if base <= start < end <= base + len(rodata):
             spans.append((start, end))
     return spans

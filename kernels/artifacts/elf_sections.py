@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The sections of an untrusted ELF file: 64 bit, little-endian, as all kernels that are built here.
 
-Time and memory grow with the file: no section lies outside it, all together are no larger than it, and names are looked
-up in one table of bounded size, each no longer than names are. The layouts are those of elf(5).
+Time and memory are bounded by the size of the file: sections that lie outside it, or together are larger than it, are refused,
+and names come from one table, each of limited length. The layouts are those of elf(5).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _TYPE_AT, _RELOCATABLE = 16, 1
 _IDENT = b"\x7fELF\x02\x01"
-# e_shnum and e_shstrndx that do not fit are in section 0.
+# If e_shnum or e_shstrndx do not fit, section 0 holds them.
 _ELSEWHERE = 0xFFFF
 NULL, NOTE, NOBITS = 0, 7, 8
 ALLOCATED, COMPRESSED = 0x2, 0x800
 
 
 class Readable(Protocol):
-    """A file that can be read: a path, or a file that was opened for a reader apart."""
+    """A file that can be read: a path, or a file that was opened for a reader in another process."""
 
     @property
     def name(self) -> str:
         """Its name, for messages."""
 
     def read_bytes(self) -> bytes:
-        """Return all of it. Raises OSError."""
+        """Return its bytes. Raises OSError."""
 
     def stat(self) -> os.stat_result:
         """Return its size and more. Raises OSError."""

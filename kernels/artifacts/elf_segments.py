@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The segments of an ELF file, which are what a boot loads; nothing obliges them to agree with its sections.
+"""The segments of an ELF file, which a boot loads; they need not agree with its sections.
 
-A section is only a description. A file can describe the code of one kernel and load another, or hand out a second file for the boot. So
-the bytes of segments that no section describes count by themselves, and the file that boots must load what the described one does.
+A section is only a description. A file can describe the code of one kernel and load another, and a build can produce a different file for
+the boot. So segment bytes that no section describes are hashed too, and the file that boots must load the same as the described one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOTE = struct.Struct("<III")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _LOAD = 1
 _MOST_SEGMENTS = 64
-# The file's own head, where a segment begins with it, tells where the sections are: those may differ.
+# A segment may begin with the file's own head, which says where the sections are; that may differ.
 _HEAD_BYTES = HEADER.size
 _BUILD_ID = 3
 # A SHA-256; linkers write a SHA-1.
@@ -57,7 +57,7 @@ def segments(file: Readable) -> tuple[int, list[Segment]]:
 
 
 def undescribed(file: Readable) -> Iterator[tuple[int, bytes]]:
-    """Yield what is loaded and lies in no section that is hashed, as address and bytes, and first where all segments lie.
+    """Yield first the entry point and the headers of all segments, then address and bytes of all loaded parts outside of hashed sections.
 
     A section counts as a description of its bytes only where the loader puts them at the section's own address.
     """
@@ -85,7 +85,7 @@ def undescribed(file: Readable) -> Iterator[tuple[int, bytes]]:
 
 
 def loaded_hash(file: Readable) -> str:
-    """Return 64 hex digits over the entry point and all that a loader takes of a file, but its own head. Raises ArtifactCorrupt."""
+    """Return 64 hex digits over the entry point and all loaded bytes of a file except its own head. Raises ArtifactCorrupt."""
     entry, loaded = segments(file)
     digest = hashlib.sha256(f"{entry:x}\n".encode())
     for segment in loaded:
@@ -96,7 +96,7 @@ def loaded_hash(file: Readable) -> str:
 
 
 def build_ids(notes: bytes) -> Iterator[slice]:
-    """Yield where the build ids in ELF notes are, such as /sys/kernel/notes holds them."""
+    """Yield the positions of the build ids in ELF notes such as /sys/kernel/notes."""
     at = 0
     # Each note: sizes of name and description, type; then both, each padded to 4 bytes.
     while at + _NOTE.size <= len(notes):
@@ -108,7 +108,7 @@ def build_ids(notes: bytes) -> Iterator[slice]:
 
 
 def without_build_id(notes: bytes) -> bytes:
-    """Return the notes of a kernel with the linker's build id blanked: entry points and all else in notes count."""
+    """Return the notes of a kernel with the linker's build id blanked; entry points and everything else in them count."""
     kept = bytearray(notes)
     for place in build_ids(notes):
         kept[place] = bytes(len(kept[place]))

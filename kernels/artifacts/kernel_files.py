@@ -16,7 +16,7 @@ from kernels.errors import ArtifactCorrupt, ReadingStopped
 from kernels.sandbox.reader import ReaderLimits, opened, read_apart
 
 READER = "kernels.artifacts.kernel_files:prepare"
-# The larger of a vmlinux with line tables (some 100 MiB) and its sections' copies, several times over.
+# Several times the size of a vmlinux with line tables (some 100 MiB) and the copies of its sections.
 LIMITS = ReaderLimits(seconds=120, memory=4 << 30, answer=1 << 20)
 MOST_MODULES = 8
 _RELEASE = re.compile(r"[!-~]{1,128}")
@@ -32,10 +32,10 @@ class KernelFacts:
 
 
 def kernel_facts(vmlinux: Path, boots: Path, modules: Iterable[Path]) -> KernelFacts:
-    """Return the facts of a kernel and its modules. boots: the file of it that guests boot, which must load the very same.
+    """Return the facts of a kernel and its modules. boots: the file that guests boot, which must load exactly the same.
 
     Raises ReadingStopped, ReaderUnavailable.
-    What is no kernel here is the doing of the tree that made it, so no error of the lab's.
+    If a file is not a kernel, the tree that made it is to blame, not the lab.
     """
     paths = [vmlinux, boots, *sorted(modules)]
     if len(paths) - 1 > MOST_MODULES:

@@ -23,8 +23,8 @@ _LONGEST = 4000
 class ArtifactMetadata:
     """The inputs of a build and its course.
 
-    release: what `uname -r` says in it. revision: commit. code_hash: equal for kernels whose loaded
-    code and data are equal but for the release. layer: the base's build it was built over, "" if
+    release: the output of `uname -r` in it. revision: commit. code_hash: equal for kernels whose loaded
+    code and data are equal except for the release. layer: the key of the layer it was built over, "" if
     from nothing. Seconds are those of this build alone.
     """
 
@@ -63,7 +63,7 @@ def write_record(key: str, record: ArtifactRecord, seal: Seal) -> bytes:
 
 
 def is_signed(data: bytes) -> bool:
-    """Return whether a metadata.json is of those that are signed; older ones are as good as none."""
+    """Return False for a metadata.json from before artifacts were signed, which counts as missing."""
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):
@@ -74,8 +74,8 @@ def is_signed(data: bytes) -> bool:
 def read_record(data: bytes, key: str, seal: Seal) -> ArtifactRecord:
     """Read a metadata.json that anybody may have written.
 
-    Raises ValueError for one that no machine of ours signed for this key, and for what no build of ours says: names that
-    lead elsewhere, or more and larger files than a build hands out.
+    Raises ValueError if no machine of ours signed it for this key, and for content that no build of ours writes: names that
+    lead elsewhere, or more and larger files than a build may produce.
     """
     try:
         said = json.loads(data)

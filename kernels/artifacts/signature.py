@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sign artifacts: each machine has an Ed25519 key of its own, made at its first build.
 
-The private key is `artifacts.pem` in the keys' folder of the state root, for its owner's eyes only. Whose signatures count
-besides the machine's own is the caller's knowledge: a lab asks its database.
+The private key is `artifacts.pem` in the keys' folder of the state root, readable by its owner only. The caller decides whose
+signatures count besides the machine's own: a lab asks its database.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Signature:
 
 
 class Seal:
-    """The signing key in a folder, and whose signatures count.
+    """The signing key in a folder, and the keys whose signatures count.
 
-    known: what the lab says of another machine's public key: True for one of its own, False for one that was revoked,
-    None for an unknown key. A machine trusts its own key for as long as it has it, and without a lab no other.
+    known: returns the lab's verdict on another machine's public key: True for one of the lab's, False for a revoked one,
+    None for an unknown one. A machine trusts its own key for as long as it has it; without a lab it trusts no other.
     """
 
     def __init__(self, folder: Path, known: Callable[[str], bool | None] = lambda public: None) -> None:
@@ -63,7 +63,7 @@ class Seal:
         return Signature(_public_of(private), private.sign(message).hex())
 
     def check(self, message: bytes, signature: Signature) -> None:
-        """Return if a machine that counts signed the message. Raises ValueError with the reason."""
+        """Check that a trusted machine signed the message. Raises ValueError with the reason if not."""
         if not _PUBLIC.fullmatch(signature.key) or not _SIGNATURE.fullmatch(signature.value):
             raise ValueError("its signature is malformed")
         try:
@@ -78,7 +78,7 @@ class Seal:
             raise ValueError(f"it is signed with key {signature.key[:12]}, which no machine of this lab has")
 
     def retire(self, public: str) -> None:
-        """Put this machine's key aside if it is this one, as after it was revoked; the next signature is made with a new key."""
+        """Put this machine's key aside if it is the given one, such as after its revocation; the next signature uses a new key."""
         if self.own() == public:
             with suppress(FileNotFoundError):
                 (self.folder / KEY_FILE).rename(self.folder / f"retired-{public[:12]}.pem")
@@ -130,7 +130,7 @@ class Seal:
         """Make a key, unless another process was first: it appears whole, or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        # A temporary file is its owner's alone from its first moment.
+        # A temporary file is readable only by its owner from the start.
         with tempfile.NamedTemporaryFile(dir=self.folder) as file:
             file.write(pem)
             file.flush()

@@ -58,7 +58,7 @@ class Artifact:
 
     @property
     def system_map(self) -> Path:
-        """Addresses and symbols."""
+        """Return the path of the list of addresses and symbols."""
         return self.directory / "System.map"
 
     @property
@@ -98,7 +98,7 @@ class ArtifactStore:
         self.seal = seal or Seal(root.parent / KEYS)
 
     def has(self, key: str) -> bool:
-        """Return whether get would find it; one from before artifacts were signed it would not."""
+        """Return whether get would find it; artifacts from before signing do not count."""
         try:
             return bool(_KEY.fullmatch(key)) and is_signed((self.root / key / METADATA).read_bytes())
         except OSError:
@@ -134,7 +134,7 @@ class ArtifactStore:
         return {name: digest for name, (_, digest) in self.record(key).files.items()}
 
     def verify(self, key: str) -> Artifact:
-        """As get, and every file still has the bytes it came with. Raises as get."""
+        """Return the artifact of a key, after a check of every file's bytes. Raises as get."""
         artifact = self.get(key)
         for name, digest in self.checksums(key).items():
             if sha256_of(artifact.directory / name) != digest:
@@ -142,9 +142,9 @@ class ArtifactStore:
         return artifact
 
     def add(self, key: str, directory: Path, metadata: ArtifactMetadata) -> Artifact:
-        """Move a directory of finished files (from handout.take) in under the key, at once.
+        """Sign a directory of finished files (from take_files.take) and move it in under the key, atomically.
 
-        It must be on the same file system. If the key is there already, that artifact stays. Raises HostUnfit.
+        It must be on the same file system. If the key exists already, that artifact stays. Raises HostUnfit.
         """
         if not _KEY.fullmatch(key):
             raise ArtifactRefused(f'"{key[:80]}" is not an artifact key')
@@ -164,7 +164,7 @@ class ArtifactStore:
         try:
             directory.rename(self.root / key)
         except OSError:
-            if not self.has(key):  # one from before artifacts were signed, or what is left of one
+            if not self.has(key):  # an artifact from before signing, or an incomplete one
                 self.remove(key)
                 directory.rename(self.root / key)
             # else another process was first

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The structures.json of an artifact: the fields of its kernel's structures, and where objects of them lie.
 
-It follows from a build of untrusted code, and is checked whenever it is read. Artifacts from before it was written have
-none, and neither have those of compilers that cannot write types.
+It comes from a build of untrusted code, and is checked whenever it is read. Older artifacts have none, and neither have
+those of compilers that cannot write types.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Struct(BaseModel, frozen=True, extra="forbid"):
     fields: Annotated[tuple[StructField, ...], Field(max_length=_MOST_FIELDS)]
 
     def field_at(self, offset: int) -> StructField | None:
-        """Return the field with a byte."""
+        """Return the field that contains the byte at an offset."""
         return next(
             (field for field in self.fields if field.offset <= offset < field.offset + field.size), None
         )
 
 
 class Cache(BaseModel, frozen=True, extra="forbid"):
-    """A slab cache's structure. is_exact: its objects are no larger than that. file: the object file that creates it."""
+    """A slab cache's structure. is_exact: an object has exactly its size. file: the object file that creates the cache."""
 
     struct: Name
     is_exact: bool
@@ -55,7 +55,7 @@ class Cache(BaseModel, frozen=True, extra="forbid"):
 
 
 class Structures(BaseModel, frozen=True, extra="forbid"):
-    """The structures of a kernel. caches: by name; variables, pointers: the structures that these are, and point to."""
+    """The structures of a kernel. caches: by name; variables, pointers: by a variable's name, the structure it is or points to."""
 
     version: Literal[1] = 1
     structs: Annotated[dict[Name, Struct], Field(max_length=_MOST_NAMES)] = {}
@@ -64,7 +64,7 @@ class Structures(BaseModel, frozen=True, extra="forbid"):
     pointers: Annotated[dict[Name, Name], Field(max_length=_MOST_NAMES)] = {}
 
     def over(self, base: Structures, files: frozenset[str]) -> Structures:
-        """Return those of a variant, which compiled these object files again and has the others from its base."""
+        """Return the structures of a variant that compiled these object files again and takes the others from its base."""
         structs = {name: struct for name, struct in base.structs.items() if struct.file not in files}
         caches = {name: cache for name, cache in base.caches.items() if cache.file not in files}
         return Structures(
@@ -76,7 +76,7 @@ class Structures(BaseModel, frozen=True, extra="forbid"):
 
 
 def read_structures(path: Path) -> Structures | None:
-    """Return the structures in a file; None where there is none, or one that nobody of ours wrote."""
+    """Return the structures in a file; None if it is missing, or not of the form that we write."""
     try:
         with path.open("rb") as file:
             return Structures.model_validate_json(file.read(MOST_BYTES))

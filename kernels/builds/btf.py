@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the layout of structures from a .BTF section, as gcc writes it with -gbtf (Documentation/bpf/btf.rst).
 
-The section comes out of a build of untrusted code: every number in it may be anything. What does not fit raises
-BtfDamaged, and depth and number of what is followed are bounded.
+The section comes out of a build of untrusted code: every number in it may be anything. Numbers that do not fit raise
+BtfDamaged; the depth and the number of the references that are followed are bounded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _TYPEDEF = 1, 2, 3, 4, 5, 6, 8
 _VAR, _FLOAT, _ENUM64 = 14, 16, 19
 # typedef, volatile, const, restrict, type tag: another type under a name or with a qualifier.
 _ALIASES = frozenset({_TYPEDEF, 9, 10, 11, 18})
-# Bytes behind a type's first twelve: so many, and so many for each of its members.
+# Bytes behind a type's first twelve: a fixed part by kind (_MORE), and a part for each member (_EACH).
 _MORE = {_INT: 4, _ARRAY: 12, _VAR: 4, 17: 4}
 _EACH = {_STRUCT: 12, _UNION: 12, _ENUM: 8, 13: 8, 15: 12, _ENUM64: 12}
 _LAST_KIND = _ENUM64
@@ -73,20 +73,20 @@ class Btf:
         self._structures, self._typedefs = self._named(_STRUCT), self._named(_TYPEDEF)
 
     def structure_of(self, name: str) -> str:
-        """Return the name of the structure of that name, or of the one that a typedef of that name means; "" for none."""
+        """Return the name of the structure that a structure's or a typedef's name means; "" for none."""
         if name in self._structures:
             return name
         number = self._resolved(self._typedefs[name]) if name in self._typedefs else 0
         return self._name(self._all[number].name) if self._all[number].kind == _STRUCT else ""
 
     def layouts(self, names: Iterable[str]) -> dict[str, Layout]:
-        """Return the layouts of those structures that are there."""
+        """Return the layouts of the named structures, as far as the section has them."""
         return {
             name: self.layout(self._structures[name]) for name in sorted(names) if name in self._structures
         }
 
     def variables(self) -> dict[str, tuple[str, bool]]:
-        """Return the structure of each variable that is one or points to one, and whether it points."""
+        """Return, for each variable that is a structure or points to one, the structure's name and whether it points."""
         variables = {}
         for name, number in self._named(_VAR).items():
             number, pointer = self._resolved(self._all[number].value), False
@@ -104,7 +104,7 @@ class Btf:
         for field in self._fields(number, 0, "", owner, 0):
             if len(fields) == _MOST_FIELDS:
                 break
-            if field.offset >= end and field.size:  # of the members of a union the first counts
+            if field.offset >= end and field.size:  # of a union, the first member counts
                 fields.append(field)
                 end = field.offset + field.size
         return Layout(self._size(number, 0), tuple(fields))
@@ -150,7 +150,7 @@ class Btf:
         raise BtfDamaged("names of names without an end")
 
     def _members(self, btf_type: _Type) -> Iterator[tuple[str, int, int, int]]:
-        """Yield each member's name, type, offset and size in bits; the size is 0 for what is not a bit field."""
+        """Yield each member's name, type, offset and size in bits; the size is 0 unless it is a bit field."""
         for place in range(btf_type.vlen):
             try:
                 name, number, offset = _MEMBER.unpack_from(self._types, btf_type.at + place * _MEMBER.size)

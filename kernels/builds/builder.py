@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Turns a variant into an artifact: once, in the sandbox, over the objects of its base.
 
-The base of an experiment is built from nothing, or over the layer of a near revision, and its object directory kept as a layer. Every
+The base of an experiment is built from nothing, or over the layer of a near revision; its object directory is kept as a layer. Every
 variant is built in an overlay of that layer at the same path, so that make sees a finished build in
-which a few files are newer. A variant whose layer is gone builds the base again first: the next
-variants will want it too.
+which a few files are newer. A variant whose layer is gone builds the base again first, because the next
+variants will need it too.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _COLD_ROOM = (COLD_BYTES, "the objects of a whole build")
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A request with what follows from it. Its base is the plan whose key equals base_key."""
+    """A request and everything computed from it: configs, keys, and whether it is the base itself."""
 
     request: BuildRequest
     config: str
@@ -89,7 +89,7 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Below:
-    """A layer that a build is made over, the revision whose objects lie in it, and their config."""
+    """A layer that a build is made over, the tree whose objects it holds, and their config."""
 
     layer: str
     tree_id: str
@@ -100,11 +100,11 @@ class Builder:
     """Builds under one state directory; any number of processes may share it.
 
     Call it from a thread that lives until the call returns: when that thread dies, so does the build.
-    layered=False builds everything from nothing, which must give the same bytes; artifacts is then
-    best a store of its own. front=True compiles through the compiler front where it knows the compiler.
-    spare: bytes that stay free besides, as long as layers and sources that nobody uses can go for them.
-    on_built is called at the end of each build, while its directories are there.
-    front_events: what the front did and met in the builds so far, by kind; compiled_files: its stores, None without it.
+    layered=False builds everything from nothing, which must give the same bytes; artifacts should then
+    be a separate store. front=True compiles through the compiler front where it knows the compiler.
+    spare: bytes to keep free besides, as long as unused layers and sources can be removed for them.
+    on_built is called at the end of each build, while its directories still exist.
+    front_events: counts of the front's events in the builds so far, by kind; compiled_files: the front's stores, None without it.
     """
 
     def __init__(
@@ -156,13 +156,13 @@ class Builder:
         """Return the artifact of a request, built unless the store has it.
 
         on_line gets make's output. on_progress gets the steps done and expected (an estimate from
-        earlier builds and from the objects that a variant compiles again), at least once a second; an exception out of it cancels the build.
+        earlier builds and from the objects that a variant compiles again), at least once a second; an exception that it raises cancels the build.
         Raises what `key` does, and CompileFailed, BuildTimedOut, ArtifactRefused, SandboxFailed, LockBusy.
         """
         plan = self._plan(request, lambda: on_progress(0, 0))
         progress = BuildProgress(self._layers.objects / "steps", on_line, on_progress)
         with locked(self._layers.lock(f"build-{plan.key}"), on_wait=progress.tick):
-            with contextlib.suppress(ArtifactCorrupt):  # or one that nobody of ours signed
+            with contextlib.suppress(ArtifactCorrupt):  # or one that no machine of ours signed
                 if self.artifacts.has(plan.key):
                     return self.artifacts.get(plan.key)
             self.artifacts.remove(plan.key)
@@ -204,7 +204,7 @@ class Builder:
     def _make_layer(self, plan: _Plan, progress: BuildProgress) -> None:
         progress.line("kperflab: the objects of the base are not there; building the base first")
         progress.ahead = _VARIANT_STEPS
-        # Without the modules, which the layer's key does not name: their makefiles may write among the objects.
+        # Without the external modules: their makefiles may write among the objects, and the layer's key does not name them.
         request = replace(
             plan.request,
             revision=plan.request.base,
@@ -217,7 +217,7 @@ class Builder:
         except CompileFailed as exc:
             if plan.is_base:
                 raise
-            # The variant may well be what repairs it.
+            # The variant may be the very fix.
             progress.line(f"kperflab: the base does not compile ({exc}); building the variant from nothing")
             self._no_layer.add(plan.layer)
         progress.ahead = 0
@@ -254,7 +254,7 @@ class Builder:
                 self._layers.source(request.tree, base_id, progress.tick) as lower,
                 progress.building(log, kind, guess, _steps_again(plan, changed, objects.lower)),
             ):
-                # All that this build stands on is locked by now.
+                # Everything that this build is based on is locked by now.
                 self._make_room(progress, *(_COLD_ROOM if keep or not below else _VARIANT_ROOM))
                 stamp = newer_than(objects.lower)
                 source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
@@ -296,7 +296,7 @@ class Builder:
     def _finish_front(self, place: FrontPlace | None, plan: _Plan, progress: BuildProgress) -> None:
         if self._front is None or place is None:
             return
-        # Whatever else ran for a build, a patch or a module, nothing that it compiled is kept.
+        # If a patch or an external module took part in the build, nothing that it compiled is kept.
         counts = self._front.finish(place, keep=plan.is_base and not plan.request.modules)
         progress.line(summary(counts))
         self.front_events += counts
@@ -366,7 +366,7 @@ def _script(plan: _Plan, below: _Below | None, changed: list[str], *, sweeps: bo
 
 
 def _notes(plan: _Plan, structures: Structures | None) -> dict[str, str]:
-    """Return the files beside the objects of a base, by name."""
+    """Return the texts of the files to keep beside the objects of a base, by name."""
     notes = {STRUCTURES: structures.model_dump_json()} if structures else {}
     facts = facts_of(plan.request, plan.config, front=plan.front)
     return notes | ({REVISION: facts.text()} if facts else {})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Keep what the compiler front compiled: one store for bases that the operator trusts, one for each other base.
 
-A build reads the trusted store and its base's, and writes only to a folder of its own. What the build of a base wrote is taken over
-after it ended, into that base's store: so no build can put an object where one over another base reads it.
+A build reads the trusted store and that of its base, and writes only to a folder of its own. Files that the build of a base wrote are moved
+into that base's store after it ended: so no build can place an object where builds over another base read it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _ORIGIN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _EVENT = re.compile(r"([a-z-]{1,40})(?: ([0-9a-f]{32,64}\.[ok]))?")
 _DIGEST = 32
 _MEASURED = ("corrupt", "refused", "unreachable")
-# Of one file, and of a build's list of events.
+# Bytes of one file, and of a build's list of events.
 LARGEST_FILE, LARGEST_LIST = 256 << 20, 4 << 20
 
 
 class CompiledFiles:
-    """The stores below one folder, one folder an origin.
+    """The stores below one folder, one subfolder for each origin.
 
-    withdrawal: of trust, the lab's last one, to be set before a build; each has a trusted store of its own, so what was trusted
-    before is not read.
+    withdrawal: the token of the lab's last withdrawal of trust, to be set before a build. Each withdrawal has its own trusted
+    store, so files that were trusted before it are not read.
     """
 
     def __init__(self, root: Path) -> None:
         self.root, self.withdrawal = root, ""
-        # Of the trusted store, the names of what builds of this process have added.
+        # The names of files that builds of this process have added to the trusted store.
         self.added: list[str] = []
 
     def readable(self, origin: str) -> list[Path]:
@@ -44,9 +44,9 @@ class CompiledFiles:
         return [self._store(name) for name in dict.fromkeys((TRUSTED, origin))]
 
     def take(self, origin: str, written: Path) -> Counter[str]:
-        """Take what a build wrote into its origin's store, and return its events by kind, as the build reports them.
+        """Copy the files that a build wrote into its origin's store, and return the build's events by kind (see `follow`).
 
-        Anything but whole files by the front's names is left, and counted as "refused".
+        Anything but whole files with names of the front's form is left, and counted as "refused".
         """
         counts = self.follow(origin, written)
         store = self._store(origin)
@@ -70,7 +70,7 @@ class CompiledFiles:
         return _read(self._store(origin) / name, LARGEST_FILE)
 
     def add_trusted(self, name: str, data: bytes) -> bool:
-        """Keep a file that another machine of the lab has kept as trusted; False where it is none of the front's."""
+        """Keep a file that another machine of the lab has kept as trusted; return False if it is not a file of the front."""
         folder, _, file = name.partition("/")
         if not (_FOLDER.fullmatch(folder) and _FILE.fullmatch(file) and is_whole(data)):
             return False
@@ -79,9 +79,9 @@ class CompiledFiles:
         return True
 
     def follow(self, origin: str, written: Path) -> Counter[str]:
-        """Return a build's events by kind; files that it used count as used now, corrupt and wrong ones are removed.
+        """Return a build's events by kind; mark the files that it used as used now, and remove corrupt and wrong ones.
 
-        A build may report what it likes: of the events that the lab measures, its word counts for nothing.
+        A build may report what it likes, so its reports of events that the lab measures itself are ignored.
         """
         counts = Counter[str]()
         events = b"" if written.is_symlink() else _read(written / "counts", LARGEST_LIST)
@@ -94,7 +94,7 @@ class CompiledFiles:
             for store in self.readable(origin) if event[2] else ():
                 kept = store / event[2][:2] / event[2][2:]
                 if event[1] == "differs":
-                    # One that a build lies about is compiled again, no more.
+                    # If the build lies, the file is compiled again, no more.
                     kept.unlink(missing_ok=True)
                 elif event[1] == "corrupt" and kept.exists() and not is_whole(_read(kept, LARGEST_FILE)):
                     kept.unlink()
@@ -105,12 +105,12 @@ class CompiledFiles:
         return counts
 
     def trim(self, most_bytes: int) -> int:
-        """Remove what was used longest ago until all stores together fit; return how many bytes went."""
+        """Remove the least recently used files until all stores together fit; return the number of bytes removed."""
         files = list(_sizes(self.root))
         size, gone = sum(about.st_size for _, about in files), 0
         if size <= most_bytes:
             return 0
-        # Small files that many compilations share go last.
+        # Small files that many compilations share are removed last.
         files.sort(key=lambda entry: (not entry[0].endswith(".o"), entry[1].st_mtime))
         for path, about in files:
             if size - gone <= most_bytes:
@@ -137,7 +137,7 @@ def is_whole(data: bytes) -> bool:
 
 def _sizes(root: Path) -> Iterator[tuple[str, os.stat_result]]:
     for folder in root.glob("*/*"):
-        # Another build trims as well, and a store may be removed at any time.
+        # Another build may trim at the same time, and a store may be removed at any time.
         with suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):
@@ -146,7 +146,7 @@ def _sizes(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _folders(folder: Path) -> list[str]:
-    """Return the folders in a folder that a build wrote; symbolic links are none, and it may be none itself."""
+    """Return the names of the folders in a path that a build wrote, without links; none if it is not a folder itself."""
     if folder.is_symlink():
         return []
     try:
@@ -157,7 +157,7 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _read(path: Path, most: int) -> bytes:
-    """Return a plain file's bytes; b"" for anything else, or more."""
+    """Return a plain file's bytes; b"" for anything else, or more bytes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -39,7 +39,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A place as the kernel prints it. is_return: the address after a call, not that of a fault."""
+    """A place as the kernel prints it. is_return: whether it is the address after a call, rather than that of a fault."""
 
     symbol: str
     offset: int
@@ -49,7 +49,7 @@ class _Place:
 
 
 class CodeAddress(NamedTuple):
-    """A place in a file. value: from the section's beginning."""
+    """A place in a file. value: the offset from the section's beginning."""
 
     section: str  # "" in vmlinux, whose addresses are absolute
     value: int
@@ -107,14 +107,14 @@ def _addresses(file: Path, places: Iterable[_Place]) -> dict[_Place, CodeAddress
     for place in places:
         candidates = symbols.get(place.symbol, [])
         if candidates:
-            # Static functions share names. The kernel counts the padding after one to its size.
+            # Static functions share names. The kernel includes the padding after a function in its size.
             section, value, _ = min(candidates, key=lambda each: (each[2] > place.size, place.size - each[2]))
             addresses[place] = CodeAddress(section, value + place.offset - int(place.is_return))
     return addresses
 
 
 def symbols_of(file: Path, names: set[str]) -> dict[str, list[Symbol]]:
-    """By name, the section, address and size of each symbol of that name; none of a file that cannot be read."""
+    """Return by name the section, address and size of each symbol of that name; nothing if the file cannot be read."""
     wanted = os.memfd_create("names")
     try:
         os.write(wanted, json.dumps(sorted(names)).encode())
@@ -171,7 +171,7 @@ def source_lines(
 ) -> Mapping[CodeAddress, str]:
     """Return the file and line of addresses, as far as the line tables have them, such as "fs/inode.c:982".
 
-    outermost: of code that is inlined there, the line of the function that it was inlined into.
+    outermost: for inlined code, return the line of the function that it was inlined into.
     """
     locations = {}
     for section in sorted({address.section for address in addresses}):
@@ -186,9 +186,9 @@ def source_lines(
 
 
 def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[list[str]]:
-    """Return for each address its line, and behind it those that it was inlined into.
+    """Return for each address its line, followed by the lines that it was inlined into.
 
-    Confined: the file comes from a build of untrusted code, and binutils have had their holes.
+    Confined: the file comes from a build of untrusted code, and binutils have had vulnerabilities.
     """
     try:
         calls = filter_file()

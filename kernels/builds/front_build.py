@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Puts the compiler front in the compiler's place for one build, and keeps what it compiled.
 
-A build reads two stores: the trusted one, for which the operator vouches, and that of the base it stands on, whose code the
-key of the artifact names. Only the build of a base writes; what a variant compiled goes with its build.
+A build reads two stores: the trusted one, for which the operator vouches, and that of its base, whose code the
+key of the artifact names. Only the build of a base adds files; the files that a variant compiled are removed with its build.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROGRAM, _STORE = "front", "compiled"
 _WRITTEN = "compiled"
 _OUT = f"/build/out/{_WRITTEN}"
 PATH = f"/build/{_PROGRAM}:/usr/sbin:/usr/bin"
-# Before make, over the objects of a base: those that a changed header leaves as they are need no recipe. A sweep that fails costs time.
+# Before make, over the objects of a base: objects that a changed header does not affect need no recipe. A failed sweep only costs time.
 SWEEP_SCRIPT = (
     f'/build/{_PROGRAM}/{SWEEP} {OBJECTS} "$1" || echo "kperflab: the sweep ended with status $?"\n'
 )
@@ -36,11 +36,11 @@ _KNOWN = re.compile(r"gcc(-\d+)?")
 COMPILED = "compiled"
 # Room for all stores together.
 STORE_BYTES = 8 << 30
-# Of events in one line: a hostile build may invent many.
+# Kinds of events in one line: a hostile build may invent many.
 _MOST_KINDS = 12
-# Of the answers one in so many is compiled all the same, at some 1 % of what they save: a wrong one is found and removed.
+# One answer in this many is compiled all the same, at some 1 % of the time that answers save: wrong ones are found and removed.
 PROVEN = 128
-# Events that an operator should hear of.
+# Events that an operator should know about.
 FAULTS = frozenset({"corrupt", "differs", "not-kept", "refused", "unreachable"})
 
 
@@ -48,8 +48,8 @@ FAULTS = frozenset({"corrupt", "differs", "not-kept", "refused", "unreachable"})
 class FrontPlace:
     """The directories and the origin of one build by the front.
 
-    shown: directories for the sandbox; written: where the build writes files; origin: of the store that it reads beside
-    the trusted one; lost: stores that it cannot have.
+    shown: directories for the sandbox; written: where the build writes files; origin: names the store that it reads beside
+    the trusted one; lost: the number of stores that could not be opened.
     """
 
     shown: dict[str, Path]
@@ -68,7 +68,7 @@ class Front:
     def prepare(self, own: Path, out: Path, cc: str, origin: str) -> FrontPlace:
         """Return the front's place for one build. Raises HostUnfit.
 
-        own: the build's own directory; out: its directory for results; origin: that of the base it stands on.
+        own: the build's own directory; out: its directory for results; origin: that of its base.
         """
         program, identity = compile_front(self._programs), front_identity(cc)
         written = own_directory(out / _WRITTEN)
@@ -87,7 +87,7 @@ class Front:
             [f"/build/{name}" for name in shown],
             _OUT,
             prove=PROVEN,
-            # Two releases do not show what code makes of single digits, so a stranger's code is compiled with its own release.
+            # Comparing two releases does not show how code uses single digits, so a stranger's code is compiled with its own release.
             release_placeholder=origin == TRUSTED,
         )
         place_front(program, own / _PROGRAM, settings)
@@ -95,9 +95,9 @@ class Front:
         return FrontPlace({_PROGRAM: own / _PROGRAM, **shown}, written, origin, lost)
 
     def finish(self, place: FrontPlace, *, keep: bool) -> Counter[str]:
-        """Return the events of a build that succeeded by kind, and keep in its origin's store what it wrote.
+        """Return the events of a successful build by kind. keep: put the files that it wrote into its origin's store.
 
-        What cannot be kept is compiled again another time: no error of the disk ends a build here.
+        Files that cannot be kept are compiled again later: no disk error ends a build here.
         """
         counts = Counter({"unreachable": place.lost} if place.lost else {})
         try:
@@ -114,11 +114,11 @@ def knows(cc: str) -> bool:
 
 
 def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
-    """Return whether a sweep sees all that a variant's changed files can change in an object.
+    """Return whether a sweep sees everything that a variant's changed files can change in an object.
 
-    Objects depend on more than their lists of files say: on the tools of the build, on what makefiles generate, and with
-    CONFIG_MODVERSIONS on types that they only mention. So only C files and headers outside of the tools may have changed, and what
-    is for people alone.
+    Objects depend on more than their lists of files say: on the tools of the build, on files that makefiles generate, and with
+    CONFIG_MODVERSIONS on types that they only mention. So only C files and headers outside of the tools may have changed, and
+    documentation.
     """
     return (
         config == base_config
@@ -128,7 +128,7 @@ def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
 
 
 def origin_of_base(layer: str, *, trusted: bool) -> str:
-    """Return whose store the files of a base go to, by the key of its layer."""
+    """Return the origin whose store keeps the files of a base, by the key of its layer."""
     return TRUSTED if trusted else f"base-{layer}"
 
 

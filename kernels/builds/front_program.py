@@ -20,7 +20,7 @@ from kernels.processes.environment import minimal
 
 SOURCES = Path(__file__).parent / "front"
 FLAGS = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build-id=none")
-# By this name the program goes through the objects of a finished build.
+# Started by this name, the program goes through the objects of a finished build.
 SWEEP = "sweep"
 _DEADLINE_S = 300
 
@@ -30,8 +30,8 @@ class FrontSettings:
     """The settings of the front, as it reads them beside its program.
 
     cc: the compiler's name; identity: see front_identity(). read, write: folders of compiled files as the build sees them; write
-    may be "", then nothing is kept. prove: one answer in so many is compiled all the same and compared, none if 0. release_placeholder: files
-    that name the kernel's release are answered with its digits put in.
+    may be "", then nothing is kept. prove: one answer in this many is compiled all the same and compared, none if 0. release_placeholder: files
+    that name the kernel's release are answered too, with the release's digits put in.
     """
 
     cc: str
@@ -45,7 +45,7 @@ class FrontSettings:
 def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
     """Return the front's program, kept below root under the hash of its sources. Raises HostUnfit.
 
-    main: the source with the program's own part; another makes another program of the same parts.
+    main: the source with main(); another one makes another program of the same parts.
     """
     parts = (path for path in SOURCES.glob("*.cc") if path.name != "main.cc")
     files = sorted([main, *parts, *SOURCES.glob("*.h")])
@@ -73,9 +73,9 @@ def _compile(place: Path, source: Path) -> str:
 
 
 def front_identity(cc: str) -> str:
-    """Return what each sum of the front begins with: 64 hex digits over its recipe and a compiler's bytes. Raises HostUnfit.
+    """Return 64 hex digits over the front's recipe and a compiler's bytes, with which each sum of the front begins. Raises HostUnfit.
 
-    The bytes are those of its driver, of what compiles and of what assembles.
+    The bytes are those of the driver, of cc1 and of the assembler.
     """
     digest = hashlib.sha256(request.FRONT_RECIPE.encode())
     for name in (cc, _program(cc, "cc1"), _program(cc, "as")):
@@ -88,7 +88,7 @@ def front_identity(cc: str) -> str:
 
 
 def place_front(program: Path, folder: Path, settings: FrontSettings) -> Path:
-    """Put the front into a folder under the compiler's name and as SWEEP, and return the first."""
+    """Put the front into a folder, under the compiler's name and as SWEEP; return the path under the compiler's name."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"compiler /usr/bin/{settings.cc}", f"identity {settings.identity}"]
     lines += [f"read {path}" for path in settings.read]
@@ -107,7 +107,7 @@ def _program(cc: str, name: str) -> str:
 
 
 def _run(program: str, *arguments: str) -> str:
-    # Nothing of the caller's environment may change what the compiler finds.
+    # The caller's environment must not change which files the compiler finds.
     environment = {**minimal(), "LC_ALL": "C", "TMPDIR": os.environ.get("TMPDIR", tempfile.gettempdir())}
     try:
         done = subprocess.run(

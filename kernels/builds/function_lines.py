@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""File and line of functions, from the line tables of the kernel that they are of."""
+"""File and line of functions, from the line tables of their kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def function_lines(functions: Iterable[str], artifact: Artifact) -> dict[str, st
 
 
 def _lines(file: Path, names: dict[str, str]) -> dict[str, str]:
-    """names: the symbol in the file of each function."""
+    """Return where functions begin. names: the symbol of each."""
     symbols = symbols_of(file, set(names.values()))
     addresses = {
         name: {CodeAddress(section, value) for section, value, _ in places}

@@ -13,7 +13,7 @@ from kernels.sandbox.command import OBJECTS, OUT, SOURCE
 # Line tables only: enough to name file and line of an oops, at a fifth of the size of -g.
 FLAGS = ("KCFLAGS=-g1",)
 
-# Nothing of this machine or this day may reach the bytes. LC_ALL: the order of wildcards.
+# Nothing of this machine or this day may affect the bytes. LC_ALL: for the order of wildcards.
 ENVIRONMENT = {
     "PATH": "/usr/sbin:/usr/bin",
     "HOME": "/tmp",  # noqa: S108 - a tmpfs of the sandbox alone
@@ -26,7 +26,7 @@ ENVIRONMENT = {
     "KBUILD_BUILD_HOST": "kperflab",
 }
 
-# Directories below OUT: what goes in, and what comes out.
+# Directories below OUT: two for input, one for output.
 FRAGMENTS, EXTERNAL, HANDOUT = "fragments", "external", "artifact"
 
 # Writes the base config and lays the fragments over it, in the order of their names.
@@ -60,13 +60,13 @@ fi
 find {OUT}/{EXTERNAL} -name '*.ko' -exec cp -t {OUT}/{HANDOUT}/modules/ {{}} +
 """
 
-# Of a build over a layer: all its objects, those of the layer among them, in one directory.
+# Copies all objects of a build over a layer, those of the layer among them, into one directory.
 KEPT = "objects"
 KEEP_SCRIPT = f"mkdir {OUT}/{KEPT}\ncp -a {OBJECTS}/. {OUT}/{KEPT}/\n"
 
 _STEP = re.compile(r"  (?:[A-Z][A-Z0-9_]*)(?: \[M\])?\s+\S")
 _COMPILER = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: .*")
-# What else ends a build, the more telling first: limits of the sandbox, linker, modpost, make.
+# Other errors that end a build, the most specific first: limits of the sandbox, linker, modpost, make.
 _OTHER = tuple(
     re.compile(pattern)
     for pattern in (

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Decide whether a command of the sandbox failed for a reason of the lab's, for configs and for builds.
+"""Decide whether a command of the sandbox, for a config or a build, failed through a fault of the lab.
 
-Only what the lab measured itself counts: the free space of its own disk, kills for memory that the control group counted, CPU time that
-others took, and a killed process outside the sandbox, where the command cannot reach. What a build prints, its exit status and
-signals among its own processes are the tree's own doing: a makefile can print "No space left on device" and end its make by SIGKILL.
-So a program inside the sandbox that somebody kills by hand counts as the kernel's failure; its log says that it was killed.
+Only facts that the lab measured itself count: the free space of its own disk, kills for memory that the control group counted, CPU time
+that others took, and a killed process outside the sandbox, where the command cannot reach. A build controls its output, its exit status
+and the signals among its own processes: a makefile can print "No space left on device" and end its make by SIGKILL.
+So if somebody kills a program inside the sandbox by hand, that counts as the kernel's failure; its log says that it was killed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Lack = Literal["", "disk", "cpu", "memory", "life"]
 
 
 def lab_lacked(ended: Ended) -> Lack:
-    """Return what the lab did not give a command that failed; "life": a process of the lab around it was killed. "": nothing."""
+    """Return the resource that a failed command lacked through the lab's fault; "life": a process around it was killed. "": none."""
     if ended.stopped == "quota":
         return ""
     if ended.stopped == "disk" or ended.disk_short:
@@ -37,7 +37,7 @@ def lab_lacked(ended: Ended) -> Lack:
 def refuse_lacks(
     ended: Ended, lines: Sequence[str], limits: Limits, *, what: str, home: Path, log: Path | None = None
 ) -> None:
-    """Raise DiskFull, BuildOutOfMemory or BuildInterrupted where a failure is the lab's. what: "the build" or "the config".
+    """Raise DiskFull, BuildOutOfMemory or BuildInterrupted if a failure is the lab's fault. what: "the build" or "the config".
 
     lines: the last output, kept as the error's detail and not judged.
     Raises BuildTooLarge where the command filled more of the disk than it may, which is a submission's fault.

@@ -3,7 +3,7 @@
 
 kbuild keeps the command and the inputs of each object in `.<name>.o.cmd`: an object is compiled again when one of
 its inputs differs. The files were written by a build, which is not trusted: they are only searched for words, links are not
-followed, and what is not a regular file is not opened for reading.
+followed, and anything but a regular file is not read.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """The layers below a build: whole source trees, and the object directories of base builds.
 
 Both are only ever read by the builds above them: each build writes to an overlay of its own, so a
-variant costs what it changes, and dropping its overlay undoes it for nothing.
+variant costs what it changes, and dropping its overlay undoes it at no cost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kernels.trees.tree import SourceTree
 SOURCE_BYTES = 2 << 30
 COLD_BYTES = 2 << 30
 VARIANT_BYTES = 512 << 20
-# make compares times: sources must be older than every object, also when extracted again later.
+# make compares times: sources must be older than every object, even if they are extracted again later.
 _SOURCE_TIME_NS = 1_000_000_000 * 10**9
 _SYNC_S = 600.0
 _FOLDER, _FILE = 0o755, 0o644
@@ -57,13 +57,13 @@ class Layers:
         return self.objects_of(layer).is_dir()
 
     def keep(self, layer: str, objects: Path, notes: Mapping[str, str], on_wait: Callable[[], None]) -> None:
-        """Make a finished object directory the layer, at once; it must be on the same file system. notes: texts of files beside it."""
+        """Make a finished object directory the layer, atomically; it must be on the same file system. notes: texts of files beside it."""
         staged = objects.parent / "layer"
         staged.mkdir()
         objects.rename(staged / "obj")
         for name, text in notes.items():
             (staged / name).write_text(text)
-        # A layer half on disk after a power cut would spoil every build above it.
+        # A layer that is half written after a power cut would spoil every build above it.
         sync = partial(
             subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S, env=minimal()
         )
@@ -72,9 +72,9 @@ class Layers:
         sync_directory(self.objects)
 
     def make_room(self, size: int, what: str, *, spare: int = 0) -> int:
-        """Have `size` bytes free, and return how many layers and sources went for it: those that no build uses, longest unused first.
+        """Ensure that `size` bytes are free, and return how many layers and sources were removed: unused ones, longest unused first.
 
-        spare: have as many, where that can be had. Raises DiskFull where all of them would not do for size; then none goes.
+        spare: free this many bytes if possible. Raises DiskFull if removing all of them would not free `size`; then none is removed.
         """
         free, dropped = free_bytes(self.objects), 0
         kept = sorted(self._droppable()) if free < max(size, spare) else []
@@ -84,27 +84,27 @@ class Layers:
             if free_bytes(self.objects) >= wanted:
                 break
             with contextlib.suppress(LockBusy), locked(lock, seconds=0), scratch(self.scratch) as own:
-                # Out of the way at once: half of a layer would spoil the builds above it.
+                # Renamed first, in one step: half of a layer would spoil the builds above it.
                 place.rename(own / "dropped")
                 dropped += 1
         need_room(self.objects, size, what)
         return dropped
 
     def _droppable(self) -> Iterator[tuple[float, Path, Path]]:
-        """Yield each layer and source: when it was locked last, its lock, its directory."""
+        """Yield, for each layer and source, the time it was last locked, its lock and its directory."""
         layers = [(f"layer-{path.parent.name}", path.parent) for path in self.objects.glob("*/obj")]
         sources = [(f"source-{path.name}", path) for path in self.sources.glob("*")]
         for name, place in (*layers, *sources):
             lock = self.lock(name)
-            # Each use opens it for writing, which sets its time.
+            # Each use opens the lock for writing, which sets its time.
             yield (lock.stat().st_mtime if lock.exists() else 0.0), lock, place
 
     def structures(self, layer: str) -> Structures | None:
-        """Return the structures of a base build; None where nobody looked for them."""
+        """Return the structures of a base build; None if they were never looked for."""
         return read_structures(self.objects / layer / STRUCTURES)
 
     def keep_structures(self, layer: str, structures: Structures | None) -> None:
-        """Keep the structures of a base build from before they were kept with it, for its variants."""
+        """Keep the structures of a base that was built before layers had any, for its variants."""
         if structures is None:
             return
         part = self.objects / layer / f".{STRUCTURES}.{os.getpid()}"
@@ -157,7 +157,7 @@ def over_base(
 
 
 def newer_than(objects: Path) -> float:
-    """Return a time after every object that make compares a changed file with, even if our clock was set back."""
+    """Return a time later than that of every object that make compares, even if our clock was set back."""
     return max(time.time(), objects.stat().st_mtime + 1)
 
 
@@ -194,7 +194,7 @@ def bytes_taken(top: Path) -> int:
 
 
 def _settle(top: Path) -> None:
-    """Old times for everything, and readable for the build user whatever our umask was."""
+    """Give all files an old time, and make them readable for the build user whatever our umask was."""
     top.chmod(_FOLDER)
     for _, folders, files, descriptor in os.fwalk(top):
         for name in (*folders, *files):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find the layer of another revision that a base can be built over, as its variants are built over its own.
 
-CI and trends go from revision to revision, and many of these change a few C files and headers. Only layers of trusted
-revisions are taken, for trusted ones: what lies in a layer was written by its own tree's makefiles and tools.
+CI and trends go from revision to revision, and many revisions change a few C files and headers. Only a trusted revision is built
+over another one's layer, and that one must be trusted too: the files in a layer were written by its own tree's makefiles and tools.
 """
 
 import contextlib
@@ -17,20 +17,20 @@ from kernels.errors import KernelsError
 from kernels.trees.extract import changed_files
 
 FILE = "revision.json"
-# Of the layers of a family, the newest are looked at: a process that sees a kernel's revision for the first time checks its whole tree
-# (1.5 to 2 s, busy machine), and compares it in 10 ms.
+# Only this many of a family's layers are looked at, the newest: a process that sees a kernel's revision for the first time checks its whole
+# tree (1.5 to 2 s, busy machine); comparing it takes 10 ms.
 LOOKED_AT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LayerFacts:
-    """The tree of a layer, and its family: what is common to all that differ in their sources alone (family_key)."""
+    """The tree of a layer, and its family: the key that layers share if only their sources differ (family_key)."""
 
     family: str
     tree_id: str
 
     def text(self) -> str:
-        """Return what FILE of the layer holds."""
+        """Return the text of the layer's FILE."""
         return json.dumps(asdict(self))
 
 
@@ -66,7 +66,7 @@ def _family(layers: Layers, own: LayerFacts) -> list[tuple[str, str]]:
     for path in layers.objects.glob(f"*/{FILE}"):
         with contextlib.suppress(
             OSError, ValueError, TypeError
-        ):  # one that is being removed, or is none of today's
+        ):  # one that is being removed, or of another version
             facts = LayerFacts(**json.loads(path.read_text()))
             if facts.family == own.family and facts.tree_id != own.tree_id:
                 found.append((path.stat().st_mtime, path.parent.name, facts.tree_id))

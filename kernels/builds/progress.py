@@ -15,15 +15,15 @@ from kernels.builds.kbuild import first_error, is_error, is_step
 _KEPT = 200
 _ERRORS = 50
 _FLUSH_S = 0.5
-# An object whose assembly the sweep before make left beside it; make names it once more.
+# An object whose assembly the sweep before make has placed beside it; make prints a line for it once more.
 _READY = "  READY   "
 
 
 class BuildProgress:
     """The progress that one call of Builder.build reports to its caller.
 
-    memory: a directory of files that hold how many steps a build of each kind took last time, without those counted beforehand.
-    ahead: steps of a build that follows in the same call, as the variant's follow those of a base that was not there.
+    memory: a directory of files with the number of steps that the last build of each kind took, without those counted beforehand.
+    ahead: steps of a build that follows in the same call, such as a variant's after those of its missing base.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class BuildProgress:
 
     @contextlib.contextmanager
     def building(self, log: Path, kind: str, guess: int, counted: int = 0) -> Iterator[None]:
-        """For the duration of one build: lines go to a log file, and steps are counted.
+        """Write lines to a log file and count steps, for the duration of one build.
 
-        counted: steps known beforehand; guess: the others to expect of the first build of its kind.
+        counted: steps known beforehand; guess: the number of others to expect in the first build of its kind.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         self._last.clear()
@@ -57,14 +57,14 @@ class BuildProgress:
                 self._log = None
 
     def succeeded(self) -> None:
-        """Remember how many steps it took."""
+        """Remember how many steps the build took."""
         self._memory.mkdir(parents=True, exist_ok=True)
         (self._memory / self._kind).write_text(str(max(1, self._done - self._counted)))
         self._past, self._done, self._expected = self._past + self._done, 0, 0
         self._report()
 
     def line(self, line: str) -> None:
-        """One line of output."""
+        """Take one line of output."""
         self._last.append(line)
         if self._log is not None:
             self._log.write(line + "\n")
@@ -76,7 +76,7 @@ class BuildProgress:
         self._on_line(line)
 
     def tick(self) -> None:
-        """A moment of the build, whether or not it printed anything."""
+        """Report progress; called from time to time, whether or not the build printed anything."""
         now = time.monotonic()
         if self._log is not None and now - self._flushed > _FLUSH_S:
             self._log.flush()

@@ -19,7 +19,7 @@ from kernels.builds.request import BuildRequest, local_version
 from kernels.sandbox.command import OBJECTS, SOURCE
 from kernels.trees.git import run_git
 
-# A larger difference is left to git: the script then wants a checkout of the revision itself.
+# If the difference is larger, the script needs a checkout of the revision itself.
 _MAX_DIFF = 8 << 20
 
 _SCRIPT = """#!/bin/sh
@@ -50,7 +50,7 @@ echo "{sha256}  $objects/vmlinux" | sha256sum -c -
 """
 
 
-# Compiles everything: no store of compiled files has a say.
+# Compiles everything, without any store of compiled files.
 _FRONT = """front=$(mktemp -d); trap 'rm -r "$front"' EXIT
 base64 -d <<'END_OF_FRONT' | tar -xz -C "$front"
 {sources}
@@ -61,7 +61,7 @@ printf 'compiler /usr/bin/{cc}\\nidentity none\\n' >"$front/front.conf"
 
 
 def reproducer(request: BuildRequest, config: str, key: str, vmlinux: Path, *, front: bool = False) -> bytes:
-    """Return the text of the script; it contains the whole config, the difference to the base, and the hash to reach.
+    """Return the text of the script; it contains the whole config, the difference from the base, and the expected hash.
 
     front: whether the compiler front compiled; the script then contains its sources too.
     """
@@ -104,7 +104,7 @@ def _front(cc: str) -> str:
 
 
 def _start(request: BuildRequest) -> tuple[str, str]:
-    """The commit to check out, and the commands that turn it into what was built."""
+    """Return the commit to check out, and the commands that turn it into the sources that were built."""
     base, revision = request.base, request.revision
     if base.tree_id == revision.tree_id:
         return f"commit {base.commit}", ""

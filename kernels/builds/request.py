@@ -2,8 +2,8 @@
 """The inputs of a build, and the keys that follow from them.
 
 A key names every input whose code runs while the thing under the key is made. The objects of a base are an input of
-all that is built over them, for the base's own makefiles wrote them; and so is the tree that the files come from, so
-that nothing made from one tree ever answers for another. docs/design/origins.md argues why that is enough.
+everything that is built over them, because the base's own makefiles wrote them. So is the tree that the files come from:
+a result from one tree is never used for another. docs/design/origins.md argues why that is enough.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from kernels.configs.request import ConfigRequest
 from kernels.errors import ConfigRejected
 from kernels.trees.tree import NamedRevision, SourceTree
 
-# Part of every key: raise it when the way of building changes the bytes, or what a key stands for.
+# Part of every key: raise it when the way of building changes the bytes, or the meaning of a key.
 RECIPE = 4
-# The same for builds by the compiler front, and part of all that it keeps: raise it when the front looks at a file in another way. Each
-# base is built once more then, for a variant over an older one would find nothing of it in the store.
+# The same for builds by the compiler front, and part of the sums of all files that it keeps: raise it when the front treats a file
+# differently. Each base is then built once more: a variant over an older base would find none of the base's files in the store.
 FRONT_RECIPE = "front 6"
 RELEASE_DIGITS = 12
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
@@ -43,7 +43,7 @@ class BuildRequest:
     """One variant to build: `revision` of a tree, over the layer of `base`.
 
     base_config: the config of the base where it differs from the variant's own (a config switch).
-    trusted: whether the operator vouches for the code of the base: what is compiled of it then answers every later build.
+    trusted: whether the operator vouches for the code of the base: every later build may then use its compiled files.
     """
 
     tree: SourceTree
@@ -57,7 +57,7 @@ class BuildRequest:
 
 
 def check_modules(modules: tuple[ModuleSource, ...]) -> None:
-    """Raise ConfigRejected unless names are plain and each once."""
+    """Raise ConfigRejected unless all names are plain and no module's name occurs twice."""
     names = [module.name for module in modules]
     for module in modules:
         if not _NAME.fullmatch(module.name) or names.count(module.name) > 1:
@@ -70,9 +70,9 @@ def check_modules(modules: tuple[ModuleSource, ...]) -> None:
 
 
 def front_recipe(withdrawal: str) -> str:
-    """Return what all builds by the compiler front have in common. withdrawal: of trust, the lab's last one, "" before the first.
+    """Return the recipe of builds by the compiler front. withdrawal: the token of the lab's last withdrawal of trust, "" before the first.
 
-    Whatever the front compiled before a withdrawal answered, or was answered, from files that are trusted no more.
+    Builds from before a withdrawal stored or used compiled files that are no longer trusted, so their keys must differ.
     """
     return f"{FRONT_RECIPE} after {withdrawal}" if withdrawal else FRONT_RECIPE
 
@@ -80,7 +80,7 @@ def front_recipe(withdrawal: str) -> str:
 def artifact_key(request: BuildRequest, config: str, base_config: str, *, front: str = "") -> str:
     """Return 64 hex digits over everything that affects a build, including the layer it is built over.
 
-    front: the recipe of the compiler front, which leaves more out of the debugging information than gcc alone; "" for gcc alone.
+    front: the recipe of the compiler front, which omits more debugging information than gcc alone does; "" for gcc alone.
     """
     modules = [
         [module.name, {name: hashlib.sha256(data).hexdigest() for name, data in sorted(module.files.items())}]
@@ -93,22 +93,22 @@ def artifact_key(request: BuildRequest, config: str, base_config: str, *, front:
 def layer_key(request: BuildRequest, base_config: str, *, front: str = "") -> str:
     """Return the key of the object directory of the builds over this base: 32 hex digits.
 
-    It is made without external modules, whatever the request has, and by the base's own code, or by that of another trusted
-    revision with the same makefiles and tools (nearest_layer.py).
+    The directory is built without external modules, even if the request has some, by the base's own code or by that of another
+    trusted revision with the same makefiles and tools (nearest_layer.py).
     """
     return _hash(["layer", *_common(request, request.base.tree_id, base_config, front)])[:32]
 
 
 def family_key(request: BuildRequest, config: str, *, front: str = "") -> str:
-    """Return 32 hex digits that the layers of all revisions have in common where nothing but their sources differs."""
+    """Return 32 hex digits that are equal for the layers of all revisions that differ in nothing but their sources."""
     return _hash(["family", *_common(request, "", config, front)])[:32]
 
 
 def local_version(key: str) -> str:
     """Return the end of the release, of the same length in every build, so that equal code can be recognised.
 
-    It ends with "zq", for the linker lets a string that is the end of another share its bytes: with "a", a kernel's "a" would be within its
-    release or elsewhere, and its address another, by the key alone; with "q" its "cq", in one kernel of sixteen (docs/design/front.md).
+    It ends with "zq" because the linker stores a string that is the end of another one inside it. If the release ended with the key, one that
+    ends in "a" would take in a kernel's string "a" and move it; with "q" alone, "cq" in one kernel of sixteen (docs/design/front.md).
     """
     return f"-k{key[:RELEASE_DIGITS]}zq"
 

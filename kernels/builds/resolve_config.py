@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Turns a config request into the whole .config, with the tree's own tools, and checks what came out."""
+"""Turns a config request into the whole .config, with the tree's own tools, and checks the result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_CONFIG = 4 << 20
 CONFIG_SECONDS, CONFIG_CPU_SECONDS = 900.0, 300.0
 CONFIG_LOG_BYTES = 1 << 20
 _TAIL = 60
-# A path that can have a say in what the tree's Kconfig makes of a request.
+# A path that can affect the .config that the tree's Kconfig makes from a request.
 _KCONFIG_PATH = re.compile(
     r"(?:^|/)Kconfig[^/]*$|^(?:arch/[^/]+/)?(?:GNUm|[Mm])akefile|^scripts/|\.config$|configs?/"
 )
@@ -55,7 +55,7 @@ class Question:
     def identity(self) -> str:
         """Return hex digits over everything whose code may run for the answer.
 
-        The base is part of it: its Kconfig answers for a variant that changes no file of Kconfig.
+        The base is part of it: its .config is used for a variant that changes no Kconfig file.
         """
         fragments = [fragment_text(read_fragment(fragment)) for fragment in self.config.fragments]
         trees = [self.tree.name, self.base.tree_id, self.revision.tree_id]
@@ -66,7 +66,7 @@ class Question:
 def resolve_config(
     question: Question, layers: Layers, limits: Limits, on_wait: Callable[[], None] = lambda: None
 ) -> str:
-    """Return the text of the whole .config; kept, so that the same question is answered from a file.
+    """Return the text of the whole .config. It is kept in a file, from which the same question is answered later.
 
     Raises ConfigRejected, DiskFull, BuildOutOfMemory, BuildInterrupted.
     """
@@ -86,7 +86,7 @@ def resolve_config(
 
 
 def _asks_no_kconfig(question: Question) -> bool:
-    """Return whether the variant changes only files that Kconfig never reads, so that the base's config holds."""
+    """Return whether the variant changes only files that Kconfig never reads, so that it has the base's config."""
     if question.revision.tree_id == question.base.tree_id:
         return False
     files = changed_files(question.tree, question.base.tree_id, question.revision.tree_id)

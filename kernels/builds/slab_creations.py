@@ -21,7 +21,7 @@ POINTS = r"^(static )?struct [A-Za-z0-9_]+ \*[A-Za-z0-9_]+[ ;]"
 
 
 class Creation(NamedTuple):
-    """A slab cache and the structure, or the name of its type, in it. is_exact: the source says that its objects are as large as that."""
+    """A slab cache and the structure (or the name of its type) in it. is_exact: the source says that an object has the size of the structure."""
 
     cache: str
     struct: str
@@ -42,7 +42,7 @@ def creations(source: str) -> list[Creation]:
 
 
 def pointers(lines: str) -> dict[str, str]:
-    """Return by name the structure that a static variable points to; a name of several variables is left out."""
+    """Return by name the structure that a static variable points to; a name that stands for different structures is left out."""
     structs: dict[str, str] = {}
     twice = set()
     for struct, name in _POINTER.findall(lines):

@@ -2,8 +2,8 @@
 """Have the compiler write down the structures of a built kernel, without changing a byte of it or its objects.
 
 Kernels are built with line tables only. After a build, in its sandbox, the files that create slab caches are compiled
-once more by their recorded commands, with gcc's -gbtf and up to where types are known: -flto leaves the code to a
-linker that is never called. What they write is a stranger's, and is read in the process that has no privileges.
+once more by their recorded commands, with gcc's -gbtf, and only as far as types are known: -flto leaves the code to a
+linker that is never called. Their output is untrusted, and is read in the process that has no privileges.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kernels.errors import ReaderUnavailable, ReadingStopped, SandboxFailed
 from kernels.sandbox.command import OBJECTS, OUT, SOURCE, Layer, Limits, SandboxPlace, run
 
 FOLDER, ONLY = "structures", "only"
-"""Below OUT: what the script writes, and the file that names the objects whose sources are to be compiled."""
-# debian-6.1 takes a tenth of it.
+"""Below OUT: the folder that the script writes, and the file that names the objects whose sources are to be compiled."""
+# debian-6.1 takes a tenth of this.
 _CPU_SECONDS = 900.0
 _OBJECT = re.compile(r"[A-Za-z0-9_][\w.+/-]{0,300}")
-# Folders in folders: 6.12 has eight.
+# Levels of nested folders: 6.12 has eight.
 _DEEPEST = 24
 
-# The recorded command up to the first " ; " is the compiler's. Profiling hooks, the old debug options and where it writes go.
+# The recorded command up to the first " ; " is the compiler's. Its dependency output, debug options and output file are removed.
 COMPILE = r"""
 object=$1; number=$2
 command=$(sed -n '1s/^[^:]*:= //p' "$(dirname "$object")/.$(basename "$object").cmd" |
@@ -70,7 +70,7 @@ class FinishedBuild:
 
 
 class StructureFinder:
-    """Finds the structures of finished builds; what it does and cannot do goes to the build's log."""
+    """Finds the structures of finished builds; it reports successes and failures in the build's log."""
 
     def __init__(self, layers: Layers, limits: Limits, progress: BuildProgress) -> None:
         self._layers, self._progress = layers, progress
@@ -79,8 +79,8 @@ class StructureFinder:
     def of(self, built: FinishedBuild) -> Structures | None:
         """Return the structures of a build; None where they are not available.
 
-        A variant compiles only what its build compiled, and has the others from its base. An exception out of
-        progress.tick is passed on.
+        For a variant, only the files that its build compiled are compiled; the other structures are its base's. An exception
+        that progress.tick raises is passed on.
         """
         if built.objects.upper is None:
             return self._find(built, compiled_in(built.objects.lower), "types")
@@ -125,7 +125,7 @@ class StructureFinder:
 
 
 def compiled_in(folder: Path) -> frozenset[str]:
-    """Return the object files that a build compiled below a directory, which it wrote to: an overlay's upper one, or all."""
+    """Return the object files that a build compiled. folder: the overlay's upper directory, or the whole object directory."""
     objects: set[str] = set()
     left = [""]
     while left:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read the types that the compiler wrote of a kernel's sources: which structure each slab cache allocates, and its fields.
+"""Read the types that the compiler wrote for a kernel's sources: which structure each slab cache allocates, and its fields.
 
-The files are a stranger's: they are read in the process that has no privileges, and its answer is checked once more.
+The files are untrusted: they are read in the process that has no privileges, and its answer is checked once more.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ LIMITS = ReaderLimits(seconds=60, memory=1 << 30, answer=16 << 20)
 MOST_FILES = 500
 _MOST_BLOB, _MOST_POINTERS, _MOST_INDEX = 256 << 20, 4 << 20, 1 << 20
 _INDEX = re.compile(r"([A-Za-z0-9_][\w.+/-]{0,299}) (\d{1,9}) (\d{1,9})")
-# What the allocator itself keeps of a cache: it tells which caches were merged.
+# The allocator's own structure of a cache, which tells which caches were merged.
 _ALWAYS = frozenset({"kmem_cache"})
-# Of variables: tracepoints, tables of functions and other structures that no CPU writes to, and locks and lists, which are one thing.
+# Types of variables to skip: tracepoints, tables of functions and others that no CPU writes to, and locks and lists, which count as one field.
 _DULL = re.compile(
     r"trace|static_call|static_key|kernel_symbol|ctl_table|kernel_param|lockdep|_op(eration)?s$|kobj|kset"
     r"|lock$|^mutex$|semaphore$|list_(bl_)?head$|work(_struct)?$|^wait_queue_head$|^xarray$|^ida$|^cpumask$|^qstr$"
@@ -48,7 +48,7 @@ def read_written(folder: Path) -> Structures:
 
 
 def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[HeldFile]], tuple[Any, Sequence[bytes]]]:
-    """Return the reader of what the script wrote (see kernels/sandbox/reader.py)."""
+    """Return the reader of the script's output (see kernels/sandbox/reader.py)."""
 
     def read(files: Sequence[HeldFile]) -> tuple[Any, Sequence[bytes]]:
         index, blob, lines = files
@@ -63,9 +63,9 @@ def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[HeldFile]], tuple
 
 
 def read_types(index: str, blob: bytes, lines: str) -> dict[str, Any]:
-    """Return the value of a Structures. index: object, bytes of source and of types a line, as they follow each other in `blob`.
+    """Return the value of a Structures. index: a line for each object: its name, and the bytes of its source and of its types, in `blob`'s order.
 
-    A structure that two files have different layouts of, and a cache that two files create otherwise, are left out.
+    A structure with different layouts in two files is left out. If two files create one cache with different structures, so is the later structure.
     """
     points = pointers(lines)
     structs: dict[str, dict[str, Any]] = {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads a tree's Kconfig files far enough to say why a symbol is not what was asked for.
+"""Reads a tree's Kconfig files far enough to say why a symbol does not have the requested value.
 
-The kernel's own tools drop such a symbol in silence. Syntax: Documentation/kbuild/kconfig-language.rst.
+The kernel's own tools drop such a symbol silently. Syntax: Documentation/kbuild/kconfig-language.rst.
 Preprocessor calls such as $(cc-option,…) are taken as true: they are about the toolchain, and blaming
-them without having asked would mislead.
+them without evaluating them would mislead.
 """
 
 import re
@@ -18,7 +18,7 @@ MAX_FILE_BYTES = 1 << 20
 MAX_ALL_BYTES = 64 << 20
 MAX_LINE = 4096
 MAX_DEPTH = 60
-# What Kconfig's source lines use of what the kernel's Makefile exports.
+# The variables of the kernel's Makefile that Kconfig's source lines use.
 _VARIABLES = {**BUILT.kconfig, "KBUILD_EXTMOD": ""}
 _ENTRY = re.compile(r"(config|menuconfig|choice|menu|if|comment)(?:\s+(.*))?")
 _END = re.compile(r"(endchoice|endmenu|endif)(?:\s|$)")
@@ -34,7 +34,7 @@ _TYPES = {"bool", "tristate", "string", "int", "hex", "prompt"}
 
 @dataclass(slots=True)
 class ConfigDefinition:
-    """One `config` entry of a symbol: what it and the blocks around it depend on.
+    """One `config` entry of a symbol, with the dependencies of the entry and of the blocks around it.
 
     prompts: the condition of each prompt, "" for none. choice: identifies the choice it belongs to.
     """
@@ -47,7 +47,7 @@ class ConfigDefinition:
 
 @dataclass(slots=True)
 class Kconfig:
-    """Every symbol of a tree with its definitions, and who selects it under which condition."""
+    """Every symbol of a tree with its definitions, and the symbols that select it, each with its condition."""
 
     symbols: dict[str, list[ConfigDefinition]] = field(default_factory=dict)
     selected: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class _Block:
 
 
 def read_kconfig(sources: Sequence[Path]) -> Kconfig:
-    """Parse the Kconfig files of a tree; of several directories, the first that has a file counts."""
+    """Parse the Kconfig files of a tree; if several directories have a file, the first one's is read."""
     reader = _Reader(sources)
     reader.read("Kconfig")
     return reader.found
@@ -144,7 +144,7 @@ class _Reader:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with continuations joined, and without comments, help texts and blank lines."""
+    """Yield lines by number, with continuations joined, without comments, help texts and blank lines."""
     help_indent, in_help, joined = -1, False, ""
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.expandtabs()
@@ -188,7 +188,7 @@ def off_parts(expression: str, config: Mapping[str, str]) -> list[str]:
 
 
 def _quoted_calls(expression: str) -> str:
-    """Every preprocessor call becomes y."""
+    """Replace every preprocessor call by y."""
     text = _expand(expression)
     while (start := text.find("$(")) >= 0:
         depth, end = 0, start + 1
@@ -223,7 +223,7 @@ class _Expression:
         self.config = config
 
     def value(self) -> int:
-        """0 when false; what cannot be read counts as true."""
+        """Return 0 if it is false; an unreadable expression counts as true."""
         try:
             return self._or()
         except (IndexError, RecursionError):
@@ -268,7 +268,7 @@ class _Expression:
             return token
         if re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", token):
             return token
-        # Kconfig: a name that nothing defines stands for itself, and such names are written small.
+        # Kconfig: an undefined name stands for itself, and such names are in lower case.
         return self.config.get(token, token if token.islower() else "n").strip('"')
 
     def _compare(self, left: str, sign: str, right: str) -> int:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A config request: a named base and fragments; read fragments, and find what a .config lacks of them.
+"""A config request: a named base and fragments; read fragments, and find the lines that a .config does not meet.
 
-A fragment is Kconfig's own syntax (`CONFIG_X=y`, `# CONFIG_X is not set`), where a line may end in a
-comment that says why. A comment holding `[if defined]` lets a symbol be unknown to a tree, since
-symbols are renamed between releases; a symbol the tree does define must still come out as asked.
+A fragment is in Kconfig's own syntax (`CONFIG_X=y`, `# CONFIG_X is not set`), where a line may end in a
+comment that says why. A comment with `[if defined]` allows a tree to lack the symbol, since symbols are
+renamed between releases; if the tree defines the symbol, it must still get the requested value.
 """
 
 import re
@@ -100,7 +100,7 @@ def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
 
 
 def requested(request: ConfigRequest) -> dict[str, Assignment]:
-    """By symbol, what the fragments ask for in the end. Raises ConfigRejected."""
+    """Return by symbol the last assignment in the fragments. Raises ConfigRejected."""
     lines = [line for fragment in request.fragments for line in read_fragment(fragment)]
     return {line.symbol: line for line in lines}
 
@@ -111,7 +111,7 @@ def fragment_text(assignments: Iterable[Assignment]) -> str:
 
 
 def read_config(text: str) -> dict[str, str]:
-    """By symbol, the values of a whole .config; a symbol that is off is absent."""
+    """Return by symbol the values of a whole .config, without the symbols that are off."""
     pattern = re.compile(r"CONFIG_([A-Za-z0-9_]+)=(.*)")
     matches = (pattern.fullmatch(line) for line in text.splitlines())
     return {match[1]: match[2] for match in matches if match}
@@ -125,7 +125,7 @@ def unmet(wanted: Mapping[str, Assignment], config: Mapping[str, str]) -> tuple[
 def _equal(wanted: str, got: str) -> bool:
     if wanted == got:
         return True
-    try:  # 0x10 and 0X10, 007 and 7: Kconfig may write a number its own way
+    try:  # 0x1f and 0X1F: Kconfig may write a number in another form
         return int(wanted, 0) == int(got, 0)
     except ValueError:
         return False

@@ -13,10 +13,10 @@ _NAMED = 6
 
 
 def explain(missing: Sequence[Assignment], config: Mapping[str, str], sources: Sequence[Path]) -> None:
-    """Raise for the first request that was not met; detail holds the reasons of all.
+    """Raise ConfigRejected for the first request that was not met; detail holds the reasons of all.
 
     Requests marked optional pass when the tree does not define their symbol. sources: the directories
-    of the tree, a variant's changed files before its base. Raises ConfigRejected.
+    of the tree, a variant's changed files before its base.
     """
     kconfig = read_kconfig(sources)
     counted = [line for line in missing if line.symbol in kconfig.symbols or not line.optional]
@@ -55,7 +55,7 @@ def _on(name: str, condition: str, config: Mapping[str, str]) -> bool:
 def _why_off(
     line: Assignment, definitions: Sequence[ConfigDefinition], kconfig: Kconfig, config: Mapping[str, str]
 ) -> str:
-    """The unmet dependencies of the definition that is nearest to being met."""
+    """Return the reason why a symbol is off, from the definition with the fewest unmet dependencies."""
     off = min(
         ([part for text in each.depends for part in off_parts(text, config)] for each in definitions), key=len
     )

@@ -50,7 +50,7 @@ def unquote_path(text: str) -> str:
 
 
 def git_line_paths(line: str) -> tuple[str, str]:
-    """Paths from `diff --git a/x b/x`, the only place that has them when there is no hunk: both are the same."""
+    """Return the paths in `diff --git a/x b/x`, their only place if there is no hunk: both are the same."""
     rest = line.removeprefix("diff --git ").rstrip("\r")
     if rest.startswith('"'):
         old, _, new = rest.partition('" ')
@@ -64,7 +64,7 @@ def git_line_paths(line: str) -> tuple[str, str]:
 
 
 def without_prefix(minus: str, plus: str) -> tuple[str, str]:
-    """Both names without what was put before them (a/ and b/, or two directories); one path where one is /dev/null."""
+    """Return both names without their prefixes (a/ and b/, or two directories); twice the other if one is /dev/null."""
     if minus == "/dev/null" or plus == "/dev/null":
         name = plus if minus == "/dev/null" else minus
         first, slash, rest = name.partition("/")

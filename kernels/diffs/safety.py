@@ -2,7 +2,7 @@
 """Limits on what a patch may do, checked before anything touches a tree.
 
 A kernel patch changes ordinary text files inside the tree. Everything else is refused: paths that leave the tree or
-reach into git's own files (also by names that only other file systems take for `.git`), symlinks, submodules, odd
+reach into git's own files (also by names that mean `.git` on other file systems only), symlinks, submodules, odd
 modes, binary blobs, and sizes no kernel patch has. A change between 100644 and 100755 is allowed: real series make
 scripts executable that way.
 """
@@ -29,7 +29,7 @@ _GITS_OWN = {".gitattributes", ".gitmodules"}
 
 
 def check_size(data: bytes) -> None:
-    """Refuse what is too large to look at, or is not text. Raises PatchRejected."""
+    """Refuse a submission that is too large, empty or not text. Raises PatchRejected."""
     if len(data) > MAX_INPUT_BYTES:
         raise PatchRejected(
             f"{len(data)} bytes are more than the {MAX_INPUT_BYTES} a submission may have; name a git range instead"

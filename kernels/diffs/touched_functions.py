@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Name the C functions that a diff touches, from the text of the diff alone.
 
-A hunk tells the function around it in its header (diff.c of git: the last line that begins with a letter), and definitions
-inside it begin and end in the first column, as the kernel's coding style asks. Macros that define a function are not expanded.
+A hunk's header names the function around it (diff.c of git: the last line that begins with a letter), and definitions
+inside it begin and end in the first column, as the kernel's coding style requires. Macros that define a function are not expanded.
 """
 
 import re
@@ -21,7 +21,7 @@ _NO_FUNCTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TouchedFunction:
-    """A function with changed lines. path: its file after the change. hunks: those with such lines, each with its header."""
+    """A function with changed lines. path: its file after the change. hunks: the hunks with such lines, each with its header."""
 
     path: str
     name: str
@@ -57,7 +57,7 @@ def _touched(hunk: Hunk) -> list[str]:
 
 
 def defined_function(line: str) -> str:
-    """Return the function whose definition a line begins; "" if it begins none. A system call is named as its symbol is."""
+    """Return the name of the function whose definition a line begins; "" if none. For a system call this is its symbol."""
     if match := _SYSCALL.match(line):
         return f"__do_sys_{match[1]}"
     if line.rstrip().endswith(";") or _NO_FUNCTION.match(line):

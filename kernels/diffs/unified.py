@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Unified diffs, strictly: text to values and back.
 
-What git gets to see is always `render_diff` of what was parsed, never the text that came in: whatever this parser
-passes over (unknown headers, text between diffs) cannot mean anything to git either. Whether the values are
-harmless is asked in kernels.diffs.safety. Every step is linear in the length of the text.
+Git always gets the output of `render_diff`, never the text that was received: text that this parser
+skips (unknown headers, text between diffs) cannot mean anything to git either. kernels.diffs.safety checks that
+the values are harmless. Every step is linear in the length of the text.
 """
 
 import re
@@ -17,7 +17,7 @@ from kernels.errors import PatchDamaged, PatchRejected
 Kind = Literal["modified", "added", "deleted", "renamed", "copied"]
 
 HUNK_HEADER = re.compile(r"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@(?: (.*))?")
-# What diff(1), quilt and svn write between two files.
+# Lines that diff(1), quilt and svn write between two files.
 BETWEEN_DIFFS = ("diff ", "Index: ", "Only in ", "Binary files ")
 UNKNOWN_INDEX = "0000000..0000000"
 NO_NEWLINE = "\\ No newline at end of file"
@@ -61,10 +61,10 @@ class FileDiff:
 
 
 def parse_diff(text: str) -> tuple[FileDiff, ...]:
-    """Return all file diffs of a text; text around them is passed over.
+    """Return all file diffs of a text; text around them is skipped.
 
     Raises PatchRejected for binary and combined diffs and for names that contradict each other, PatchDamaged
-    where a hunk is not what its header says.
+    where a hunk does not match its header.
     """
     return tuple(_Reader(text.removesuffix("\n").split("\n")).files())
 
@@ -97,7 +97,7 @@ class _Header:
 
 
 def read_file_header(lines: Sequence[str], at: int) -> tuple[FileDiff, int]:
-    """Return the file diff, still without hunks, whose header begins at this line, and the number of the line behind it."""
+    """Return the file diff whose header begins at this line, still without hunks, and the number of the line behind the header."""
     header = _Header()
     if lines[at].startswith("diff --git "):
         header.git_line = lines[at]
@@ -120,7 +120,7 @@ def read_file_header(lines: Sequence[str], at: int) -> tuple[FileDiff, int]:
 
 
 class _Reader:
-    """Walks over the lines of a text; `at` is the line that is next."""
+    """Walks over the lines of a text; `at` is the next line."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -154,7 +154,7 @@ class _Reader:
             self._check_end(path)
 
     def _check_end(self, path: str) -> None:
-        """Refuse what follows a file's last hunk if it may be part of it."""
+        """Refuse text behind a file's last hunk if it may belong to the hunk."""
         line = self.lines[self.at]
         if is_signature(line) or not line.strip() or line.startswith(BETWEEN_DIFFS):
             return
@@ -232,7 +232,7 @@ def is_signature(line: str) -> bool:
 
 
 def _read_extended(header: _Header, line: str) -> bool:
-    """Take in one of git's extended header lines; False if it is none."""
+    """Take in one of git's extended header lines; return False if it is none."""
     word, _, rest = line.partition(" ")
     match word, rest.partition(" ")[0]:
         case ("old", "mode"):
@@ -260,7 +260,7 @@ def _read_extended(header: _Header, line: str) -> bool:
 
 
 def _paths(header: _Header) -> tuple[str, str]:
-    """The file's old and new path, from all the places that name it; they have to agree."""
+    """Return the file's old and new path from all lines that name it, which must agree."""
     if header.renamed:
         if set(header.renamed) != {"from", "to"}:
             raise PatchRejected(
@@ -293,7 +293,7 @@ def _render_file(file: FileDiff) -> Iterator[str]:
         if file.index:
             yield f"index {file.index}"
     elif file.hunks:
-        # Named even where the diff does not: without a mode git would patch a symlink's target.
+        # Written even if the diff has no mode: without one git would patch a symlink's target.
         yield f"index {file.index or UNKNOWN_INDEX} {file.old_mode or '100644'}"
     if file.hunks:
         yield "--- /dev/null" if file.kind == "added" else f"--- a/{file.old_path}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Write and remove files below one directory by names of a stranger's choice, never through a link.
+"""Write and remove files below one directory by names that a stranger chose, never through a link.
 
-Each folder on the way is opened by a descriptor relative to the one above it, and links are not followed. So a path cannot lead out,
-whatever an earlier path of the same tree has made of the directory.
+Each folder on the way is opened relative to the descriptor of the one above it, and links are not followed. So a path cannot lead out,
+whatever earlier paths of the same tree have put into the directory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Beneath:
         os.close(self._top)
 
     def write(self, path: str, data: bytes, mode: int) -> None:
-        """Make a new file, and the folders above it; nothing may be at its place."""
+        """Make a new file, and the folders above it; nothing may exist at its path."""
         with self._place(path, make=True) as (folder, name):
             descriptor = os.open(name, _NEW, mode=0o600, dir_fd=folder)
             with os.fdopen(descriptor, "wb") as file:
@@ -58,12 +58,12 @@ class Beneath:
             os.symlink(target, os.fsencode(name), dir_fd=folder)
 
     def folder(self, path: str) -> None:
-        """Make a folder, which may be there."""
+        """Make a folder, unless it exists."""
         with self._place(path, make=True) as (folder, name):
             os.close(_below(folder, name, make=True))
 
     def mark_absent(self, path: str) -> None:
-        """Make overlayfs's mark for "not here", a character device 0/0; nothing where a file hides the whole folder."""
+        """Make overlayfs's mark for "not here", a character device 0/0; do nothing where a file hides the whole folder."""
         try:
             with self._place(path, make=True) as (folder, name):
                 os.mknod(name, stat.S_IFCHR | 0o600, 0, dir_fd=folder)
@@ -71,7 +71,7 @@ class Beneath:
             return
 
     def remove(self, path: str) -> None:
-        """Remove a file or link, if it is there, and the folders above it that are empty then."""
+        """Remove a file or link, if it exists, and the folders above it that are then empty."""
         try:
             with self._place(path, make=False) as (folder, name):
                 os.unlink(name, dir_fd=folder)
@@ -92,7 +92,7 @@ class Beneath:
 
     @contextmanager
     def _place(self, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
-        """The folder a path ends in, open, and the name in it."""
+        """Yield a descriptor of the folder that a path ends in, and the name in it."""
         check_path(path)
         *above, name = path.split("/")
         descriptor = os.dup(self._top)

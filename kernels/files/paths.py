@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Check the paths that a tree of somebody else names, before anything is written by them.
+"""Check the paths in a stranger's tree, before any file is written by them.
 
-Git trees, archives and bundles name files with bytes of a stranger's choice. A path is taken only if it is relative, if each of its
+Git trees, archives and bundles name files with bytes that a stranger chose. A path is taken only if it is relative, if each of its
 parts is an ordinary name, and if no two entries claim the same place.
 """
 
@@ -12,17 +12,17 @@ from kernels.errors import TreeUnreadable
 
 LONGEST_PATH = 4095
 LONGEST_NAME = 255
-# Code points that HFS+ leaves out when it compares names, so that ".g\u200cit" is ".git" there.
+# Code points that HFS+ ignores when it compares names, so that ".g\u200cit" is ".git" there.
 _IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 # NTFS drops what follows a colon and all dots and blanks at the end, and calls ".git" also "git~1".
 _DOT_GIT = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
-# A path whose parts are plain ASCII and begin with a letter, a digit or "_", as nearly all of a kernel: nothing below refuses it if it is
-# no longer than one part may be.
+# A path whose parts are plain ASCII and begin with a letter, a digit or "_", as nearly all paths of a kernel: no check below refuses it
+# if it is no longer than one part may be.
 _PLAIN = re.compile(r"\w[\w.+,=@-]*(?:/\w[\w.+,=@-]*)*", re.ASCII)
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that is not plainly a file below the tree's top, and git's own files. Raises TreeUnreadable.
+    """Refuse git's own files, and any path that is not plainly a file below the tree's top. Raises TreeUnreadable.
 
     path: decoded by os.fsdecode. Bytes that are not UTF-8 are allowed, since the kernel allows them.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Locks between processes, and scratch directories that are removed with their process.
 
-A lock is flock on a file: the kernel drops it with the process, however that ends. A scratch
+A lock is flock on a file: the kernel drops it with the process, however the process ends. A scratch
 directory is locked by the process that fills it; a directory without a lock belongs to a process that was killed.
 """
 
@@ -22,7 +22,7 @@ from kernels.processes.environment import minimal
 _LOCK = ".lock"
 _POLL_S = 0.2
 _TICK_S = 0.5
-# Between mkdir and flock another process may look, and get the lock: a directory this young is left alone, unless its lock
+# Between mkdir and flock another process may try the lock and get it: a directory this young is left alone, unless its lock
 # file says that it was held once.
 _YOUNG_S = 60.0
 _REMOVE_S = 600.0
@@ -64,7 +64,7 @@ def scratch(root: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(root: Path) -> int:
-    """Remove the scratch directories of processes that were killed; how many there were."""
+    """Remove the scratch directories of processes that were killed; return their number."""
     count = 0
     for path in root.iterdir() if root.is_dir() else ():
         if path.is_dir() and not path.is_symlink() and _abandoned(path):
@@ -80,16 +80,16 @@ def remove_tree(path: Path) -> None:
     """
     command = ["rm", "-rf", "--one-file-system", "--", str(path)]
     subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S, env=minimal())
-    if path.exists():  # a directory without permissions, ours only by ownership
+    if path.exists():  # it holds a directory that we own but have no permissions for
         opening = ["chmod", "-R", "u+rwX", "--", str(path)]
         subprocess.run(opening, check=False, capture_output=True, env=minimal())
         subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S, env=minimal())
 
 
 def patiently(work: Callable[[], object], on_wait: Callable[[], None]) -> None:
-    """Do work that reports nothing itself, and call on_wait meanwhile, every half second.
+    """Do work that reports no progress itself, and call on_wait every half second meanwhile.
 
-    What on_wait raises is passed on, but only once the work has ended.
+    An exception that on_wait raises is passed on, but only once the work has ended.
     """
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
@@ -99,7 +99,7 @@ def patiently(work: Callable[[], object], on_wait: Callable[[], None]) -> None:
 
 
 def free_bytes(path: Path) -> int:
-    """Room left for us on the file system that path is or will be on."""
+    """Return the bytes that are free for us on the file system where path is or will be."""
     while not path.exists():
         path = path.parent
     return shutil.disk_usage(path).free

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mails: split an mbox into letters, read author, title and date of each, and write a letter as a mail.
 
-Headers and prose are text. A diff is bytes: it stays what it is whatever charset the mail names, as in `git mailinfo`.
-In a string its bytes that are not UTF-8 stand as lone surrogates (PEP 383), which `diff_text` makes of bytes.
+Headers and prose are text. A diff is bytes: it is not converted, whatever charset the mail names, as in `git mailinfo`.
+In a string (see `diff_text`) bytes that are not UTF-8 are lone surrogates (PEP 383).
 """
 
 import binascii
@@ -17,9 +17,9 @@ from kernels.mails.mbox import BOM, cut_mbox
 from kernels.mails.mime import MailPart, header, read_mail, to_unicode, unflowed, unix_lines
 from kernels.printable import clean_line, clean_text
 
-# What git writes between mails; the date is always this one.
+# The line that git writes before each mail; its date never changes.
 MBOX_LINE = "From kperflab Mon Sep 17 00:00:00 2001"
-# As long as the tables hold them.
+# The lengths that the tables can hold.
 MAX_AUTHOR, MAX_ID, MAX_TITLE = 300, 900, 1_000
 # "[PATCH RFC v4 1/2] title": what is in the brackets, piece by piece.
 _BRACKET = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)*\[([^\]\[]{0,200})\]\s*", re.IGNORECASE)
@@ -29,14 +29,14 @@ _PLACE = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 _HEADED = re.compile(r"(?:from|date|subject): ", re.IGNORECASE)
 _DIFF_BEGINS = re.compile(rb"^(?:---[ ]?\r?$|diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 _DIFF = re.compile(rb"^(?:diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
-# What a description, a browser, JSON, TOML and every database hold unchanged.
+# Text that a description, a browser, JSON, TOML and every database hold unchanged.
 _PLAIN = re.compile("[\t\n\f\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]*")
 _QUOTED_HEAD = """\
 MIME-Version: 1.0
 Content-Type: text/plain; charset=utf-8
 Content-Transfer-Encoding: quoted-printable
 """
-# A mail needs a header to be one.
+# Without a header a text is not a mail.
 _NO_SENDER = "From: \n"
 _SKIPPED = {"text/html", "application/pgp-signature", "application/pgp-keys", "application/pkcs7-signature"}
 # The standard library raises these for headers that no mailer writes.
@@ -54,7 +54,7 @@ _ODD = (
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """A subject taken apart. number and total are 0 where it says no n/m; number 0 of n is the cover letter."""
+    """The parts of a subject. number and total are 0 if it has no n/m; number 0 of n is the cover letter."""
 
     text: str
     version: int = 1
@@ -65,7 +65,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One mail: `message` is the text before the diff, `rest` everything from there on."""
+    """One mail: `message` is the text before the diff, `rest` everything after it, the diff included."""
 
     title: Title
     author: str
@@ -101,8 +101,8 @@ def is_plain(text: str) -> bool:
 def as_text(data: bytes) -> str:
     """Return a submission as plain text that a description, a page and a database can store.
 
-    What is plain UTF-8 is returned as it is, but for its line ends and a byte-order mark. Anything else becomes the same
-    mails in quoted-printable, which read as the same series here and in `git am`. Raises MailUnreadable.
+    Plain UTF-8 is returned unchanged, except for its line ends and a byte-order mark. Anything else becomes the same
+    mails in quoted-printable, which give the same series here and in `git am`. Raises MailUnreadable.
     """
     text = diff_text(data)
     if is_plain(text):
@@ -112,7 +112,7 @@ def as_text(data: bytes) -> str:
 
 
 def read_title(subject: str) -> Title:
-    """Take a subject line apart: version and place in the series, and the title without them."""
+    """Return the parts of a subject line: version and place in the series, and the title without them."""
     subject = clean_line(subject)
     reply = _REPLY.match(subject) is not None
     version, number, total, at = 1, 0, 0, 0
@@ -133,7 +133,7 @@ def read_title(subject: str) -> Title:
 def write_letter(letter: Letter) -> str:
     """Return a mail as git format-patch would write it, which read_letters reads back as it was.
 
-    It is plain text: a diff that is not is written in quoted-printable.
+    The result is plain text: a diff with other characters is written in quoted-printable.
     """
     title, place = letter.title, ""
     if title.total > 1:
@@ -204,7 +204,7 @@ def _letter(raw: bytes) -> Letter:
 
 
 def _is_text(part: MailPart) -> bool:
-    """Return whether a part may hold prose or a diff: patches come as attachments, too, beside what is none."""
+    """Return whether a part may hold prose or a diff: attachments may be patches or other files."""
     if part.type in _SKIPPED or part.type.partition("/")[0] not in ("text", "application"):
         return False
     if part.type.startswith("application/"):
@@ -226,7 +226,7 @@ def _body(parts: list[MailPart]) -> tuple[str, bytes]:
 
 
 def _as_sent(part: MailPart) -> bytes:
-    """Return a part's text. Mailers say format=flowed of diffs that they did not touch, so the reading that is whole wins."""
+    """Return a part's text. Mailers mark even untouched diffs as format=flowed, so the reading with a whole diff wins."""
     if not part.flowed:
         return part.data
     flowed = unflowed(part)
@@ -241,7 +241,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _in_body(author: str, date: str, subject: str, text: str) -> tuple[str, str, str, str]:
-    """Return the headers, of which those at the head of the body count more (git am's rule), and the text without them."""
+    """Return the headers, overridden by any at the head of the body (git am's rule), and the text without those."""
     named = {"from": author, "date": date, "subject": subject}
     lines = text.lstrip("\n").split("\n", 8)
     used = 0

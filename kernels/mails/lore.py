@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fetch a series by its message-id from a public-inbox archive by b4, which knows how threads of patches go wrong.
+"""Fetch a series by its message-id from a public-inbox archive with b4, which copes with irregular threads of patches.
 
-b4 runs as a program: with a home of its own, without anybody's configuration, within a deadline and a size.
+b4 runs as a program: with a home of its own, without any user's configuration, within limits of time and size.
 """
 
 import os
@@ -19,7 +19,7 @@ from kernels.trees.git import PASSED_ON
 ARCHIVE = "https://lore.kernel.org/all"
 DEADLINE_S = 60.0
 _MEMORY_BYTES = 2 * 1024**3
-# Does not match what b4 would take for an address, an option or a prefix of its own.
+# Does not match anything that b4 would take for an address, an option or one of its prefixes.
 _ID = re.compile(r"[A-Za-z0-9][\w.+=%$!#&~^-]{0,180}@[A-Za-z0-9][\w.-]{0,180}")
 _ADDRESS = re.compile(r"https?://[^/\s]+/(?:[^/\s]+/)?([^/\s@]+@[^/\s]+)(?:/\S*)?")
 _UNREACHABLE = re.compile(r"All hosts failed|Could not retrieve|Max retries|Connection", re.IGNORECASE)
@@ -29,7 +29,7 @@ _NOTHING = re.compile(
 
 
 def message_id(text: str) -> str:
-    """Return the bare message-id of what people paste: an id, in angle brackets or not, or its address in an archive.
+    """Return the bare message-id from text that people paste: an id, in angle brackets or not, or its address in an archive.
 
     Raises PatchRejected.
     """
@@ -68,7 +68,7 @@ def read_thread(text: str, root: Path, *, archive: str = ARCHIVE, deadline_s: fl
 
 
 def _command(asked: str, out: Path, archive: str) -> list[str]:
-    # Beside the interpreter, where its package put it.
+    # pip installs it beside the interpreter.
     b4 = Path(sys.executable).with_name("b4")
     if not b4.exists():
         raise HostUnfit("b4 is not installed: run ./bootstrap again")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An mbox, or one bare mail, cut into its mails.
 
-It is cut here, because `mailbox` takes every line of a commit message that begins with "From " for a new mail; git's
-own rule (such a line ends with a date) does not.
+The standard library's `mailbox` takes every line of a commit message that begins with "From " for a new mail; git's
+own rule, used here, does not (such a line must end with a date).
 """
 
 import re
@@ -21,7 +21,7 @@ _HEADERS = re.compile(b"^" + _HEADER_LINE.pattern, re.MULTILINE)
 def cut_mbox(data: bytes) -> tuple[bytes, ...]:
     """Return the mails of an mbox or one bare mail, each without its From line; none if this is not a mail.
 
-    A byte-order mark, which editors of some systems put before a file, is passed over.
+    A byte-order mark, which some editors put before a file, is skipped.
     """
     starts = [match.start() for match in _FROM_LINE.finditer(data) if _begins_mail(data, match)]
     if starts:
@@ -32,7 +32,7 @@ def cut_mbox(data: bytes) -> tuple[bytes, ...]:
 
 
 def _is_bare(data: bytes) -> bool:
-    """Return whether this is one mail without a From line: it begins with headers, subject or sender among them.
+    """Return whether this is one mail without a From line: it begins with headers, among them the subject or the sender.
 
     A page of an archive may begin with the subject alone, which is not enough.
     """

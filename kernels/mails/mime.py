@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The inside of one mail: its headers, and its parts with their bytes, as `git mailinfo` reads them.
 
-The standard library reads headers only. Parts are found here: its parser takes hours for a mail that nests deeply,
-and decodes a whole body by its charset, where a diff must stay the bytes it is.
+The standard library is used for headers only. Parts are found here: its parser takes hours for a deeply nested mail,
+and decodes a whole body by its charset, but the bytes of a diff must not change.
 """
 
 import binascii
@@ -23,9 +23,9 @@ MAX_DEPTH = 8
 MAX_PARTS = 200
 _BLANK_LINE = re.compile(rb"(?:\A|\n)\r?\n")
 _CHARSET = re.compile(rb"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
-# Text in these is ASCII to the eye: UTF-8 would accept it, and show its escapes.
+# Text in these charsets consists of ASCII bytes: UTF-8 would accept it, and show its escapes.
 _STATEFUL = re.compile(r"iso2022|utf7|hz")
-# Codecs that decode what is not text, or take quadratic time for it.
+# Codecs that are not for text, or take quadratic time.
 _NO_CHARSETS = {
     "idna",
     "punycode",
@@ -41,7 +41,7 @@ _FLOWED = re.compile(rb"(?P<stuffing> ?)(?P<text>[^\n]*?)(?P<cr>\r?)\n")
 
 @dataclass(frozen=True, slots=True)
 class MailPart:
-    """One part that is not made of others. data: its bytes without transfer encoding, line ends as LF."""
+    """One part that contains no other parts. data: its bytes without transfer encoding, line ends as LF."""
 
     type: str
     charset: str
@@ -84,7 +84,7 @@ def header(head: Message, name: str) -> str:
 
 
 def to_unicode(data: bytes, charset: str) -> str:
-    """Decode prose: as UTF-8 where it is that, else by its charset, else as Latin-1, which knows every byte."""
+    """Decode prose: as UTF-8 if it is valid, else by its charset, else as Latin-1, which decodes every byte."""
     named = _known_charset(charset)
     order = (
         (named, "utf-8") if _STATEFUL.search(named.replace("-", "").replace("_", "")) else ("utf-8", named)
@@ -99,7 +99,7 @@ def to_unicode(data: bytes, charset: str) -> str:
 
 
 def unix_lines(data: bytes) -> bytes:
-    """Return text whose lines all end in CRLF with LF; a single CR may belong to a file, so a mixture stays."""
+    """Return text with LF instead of CRLF if all lines end in CRLF; a mixture stays, since a CR may belong to a file."""
     if data.endswith(b"\r\n") and data.count(b"\n") == data.count(b"\r\n"):
         return data.replace(b"\r\n", b"\n")
     return data
@@ -172,7 +172,7 @@ def _parts(head: Message, body: bytes, depth: int) -> Iterator[MailPart]:
 
 
 def _between(body: bytes, boundary: str) -> list[bytes]:
-    """Return the parts that a boundary divides; what stands before the first and behind the last is none."""
+    """Return the parts that a boundary separates; text before the first and behind the last is dropped."""
     if not boundary or len(boundary) > MAX_HEADER:
         return []
     mark = re.escape(boundary.encode("utf-8", "surrogateescape"))
@@ -197,7 +197,7 @@ def _parameter(head: Message, name: str) -> str:
 
 
 def _encoding(head: Message) -> str:
-    """Return the transfer encoding; of several that a gateway left the last counts, as for git."""
+    """Return the transfer encoding; if a gateway left several, the last counts, as for git."""
     return str((head.get_all("Content-Transfer-Encoding") or [""])[-1]).lower()
 
 
@@ -210,7 +210,7 @@ def _decoded(encoding: str, body: bytes) -> bytes:
 
 
 def _from_base64(body: bytes) -> bytes:
-    """Decode base64 as mailers do: whatever is no digit is passed over, and a broken end is cut off."""
+    """Decode base64 as mailers do: skip characters that are not digits, and cut off a broken end."""
     digits = re.sub(rb"[^A-Za-z0-9+/]", b"", body.partition(b"=")[0])
     usable = digits[: len(digits) - (len(digits) % 4 == 1)]
     return binascii.a2b_base64(usable + b"=" * (-len(usable) % 4))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Choose which patches of some mails make the series, and their order; omissions are noted.
+"""Choose the patches of a series from some mails, and their order; omissions are noted.
 
-Subjects number patches: `[PATCH v3 2/5]`. A series with gaps, or of several versions, is taken only if the submitter says
-so: a patch that lacks the one before it measures something else than its author wrote.
+Subjects number patches: `[PATCH v3 2/5]`. A series with gaps, or of several versions, is taken only if the submitter confirms
+it: without the patch before it, a patch is not the change that its author meant to be measured.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ NAMED = 10
 
 @dataclass(slots=True)
 class Lineup(Generic[Diff]):
-    """Letters with their diffs in the order they apply. notes: lines for people on what was chosen and left out."""
+    """Letters with their diffs in the order they apply. notes: lines for people on which mails were chosen and left out."""
 
     patches: list[tuple[Letter, Sequence[Diff]]]
     version: int = 1
@@ -27,11 +27,11 @@ class Lineup(Generic[Diff]):
 
 
 def line_up(patched: Sequence[tuple[Letter, Sequence[Diff]]], *, partial: bool = False) -> Lineup[Diff]:
-    """Put the patches of one series into their order, the newest version of several.
+    """Return the patches of one series in their order, of several versions the newest.
 
-    partial: the submitter knows that some are missing. A number that the newest version lacks then comes from the newest
-    older version that has it, as when one patch is sent again in a reply (b4's rule); otherwise it stays out.
-    Raises SeriesIncomplete where a gap or a mixture needs the submitter's word, PatchRejected where nothing helps.
+    partial: the submitter knows that patches are missing. If an older version has a number that the newest lacks, the newest
+    such patch is used, as when one patch is sent again in a reply (b4's rule); otherwise the number stays out.
+    Raises SeriesIncomplete where a gap or a mixture needs the submitter's consent, PatchRejected where that would not help.
     """
     lineup: Lineup[Diff] = Lineup(list(patched))
     _drop_talk(lineup)
@@ -55,7 +55,7 @@ def line_up(patched: Sequence[tuple[Letter, Sequence[Diff]]], *, partial: bool =
 
 
 def _drop_talk(lineup: Lineup[Diff]) -> None:
-    """Leave out diffs in replies and in cover letters, where there are patches besides."""
+    """Leave out diffs in replies and in cover letters, unless there are no other patches."""
     kinds: tuple[tuple[str, Callable[[Letter], bool]], ...] = (
         ("a reply", lambda letter: letter.title.reply),
         ("the cover letter", lambda letter: letter.title.total > 0 and letter.title.number == 0),
@@ -68,7 +68,7 @@ def _drop_talk(lineup: Lineup[Diff]) -> None:
 
 
 def _drop_copies(lineup: Lineup[Diff]) -> None:
-    """Count the same patch once, however many lists it came by."""
+    """Keep one copy of a patch that came by several lists."""
     kept: list[tuple[Letter, Sequence[Diff]]] = []
     for letter, files in lineup.patches:
         if any(other.title == letter.title and tuple(seen) == tuple(files) for other, seen in kept):
@@ -111,7 +111,7 @@ def _by_number(
 
 
 def _places(pairs: Sequence[tuple[Letter, Sequence[Diff]]]) -> dict[int, tuple[Letter, Sequence[Diff]]]:
-    """The patches of one version by number. Raises PatchRejected where their numbers contradict each other."""
+    """Return the patches of one version by number. Raises PatchRejected if their numbers contradict each other."""
     places: dict[int, tuple[Letter, Sequence[Diff]]] = {}
     first = next(letter for letter, _ in pairs if letter.title.total > 1)
     total = first.title.total

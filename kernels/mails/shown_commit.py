@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read what `git show` and `git log -p -1` print: one commit's header and message before its diff."""
+"""Read the output of `git show` and `git log -p -1`: one commit's header and message before its diff."""
 
 import re
 
@@ -13,7 +13,7 @@ _LINE = re.compile(r"^(?: {4}(.*)|[ \t]*)$")
 
 
 def read_shown_commit(data: bytes) -> Letter | None:
-    """Return the only commit of the text as a mail, None where the text begins with no commit or holds several."""
+    """Return the only commit of the text as a mail; None unless the text begins with a commit and holds no other."""
     text = diff_text(data)
     if not _COMMIT.match(text) or len(re.findall(r"^commit [0-9a-f]{40,64}\b", text, re.MULTILINE)) > 1:
         return None

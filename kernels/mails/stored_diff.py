@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A diff as a database keeps it: itself where it is plain text, else a mail in quoted-printable that contains its bytes."""
+"""A diff as a database keeps it: unchanged if it is plain text, else a mail in quoted-printable that contains its bytes."""
 
 from kernels.mails.letters import MBOX_LINE, Letter, Title, is_plain, read_letters, write_letter
 from kernels.printable import shown
@@ -21,5 +21,5 @@ def diff_of(stored: str) -> str:
 
 
 def shown_diff(stored: str) -> str:
-    r"""Return a stored diff for people: bytes that are not UTF-8 and characters that hide are escapes such as `\xe9`."""
+    r"""Return a stored diff for people: bytes that are not UTF-8 and invisible characters become escapes such as `\xe9`."""
     return shown(diff_of(stored))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Uploaded files to mails: mboxes, patches, and tar archives of them, all in memory and within stated limits.
+"""Turn uploaded files into mails: mboxes, patches, and tar archives of them, all in memory and within stated limits.
 
-Nothing is written anywhere. An archive is decompressed into a buffer that is refused when it is full, before a tar
-reader sees any of it: neither a bomb nor a header that lies about a size gets further than that.
+Nothing is written to disk. An archive is decompressed into a buffer, and refused if it does not fit, before a tar
+reader sees any of it: that stops bombs, and headers that lie about a size.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _decompressed(upload: Upload) -> bytes:
 
 
 def _inflated(upload: Upload, make: Callable[[], zlib._Decompress | lzma.LZMADecompressor]) -> bytes:
-    """Decompress step by step, streams behind one another too, and stop where the limit is passed."""
+    """Decompress step by step, including streams that follow one another. Raises PatchRejected above the limit."""
     out, rest = bytearray(), upload.data
     while rest.strip(b"\0"):
         stream = make()
@@ -131,7 +131,7 @@ def _members(name: str, archive: tarfile.TarFile) -> tuple[Upload, ...]:
 
 
 def _check_member(name: str, member: tarfile.TarInfo) -> None:
-    """Refuse what is not a plain patch file: links, devices, holes, and names that lead elsewhere."""
+    """Refuse anything but a plain patch file: links, devices, holes, and names that lead elsewhere."""
     where = _shown(f"{name}, {member.name}")
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
         raise PatchRejected("only plain files are accepted, no links and no devices", file=where)

@@ -111,7 +111,7 @@ def _find_hunk(patch: Patch, path: str, line: int) -> tuple[FileDiff | None, int
 
 
 def _missing(tree: SourceTree, path: str, hunk: Hunk, environment: Mapping[str, str]) -> str:
-    """Say which line of the hunk's old side is not where it should be in the file as it is now."""
+    """Return a text that names a line of the hunk's old side that the current file lacks."""
     try:
         now = run_git(tree.repository, "write-tree", environment=environment).decode().strip()
         lines = read_file(tree, now, path).decode("utf-8", "surrogateescape").split("\n")

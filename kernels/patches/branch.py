@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A branch of somebody's git repository, as the series of commits that it has over a base.
 
-It is fetched into a scratch repository that borrows the tree's objects, so that what the lab has already is not sent
-again, and nothing of it stays but the patches.
+It is fetched into a scratch repository that borrows the tree's objects, so that objects that the lab has are not sent
+again, and only the patches are kept.
 """
 
 import re
@@ -29,7 +29,7 @@ _TIP, _START = "refs/kperflab/tip", "refs/kperflab/start"
 class Branch:
     """A branch at an address.
 
-    since: the revision of that repository after which the series begins; empty: where it left the base.
+    since: the revision of that repository after which the series begins; empty: where the branch left the base.
     """
 
     address: Address
@@ -76,7 +76,7 @@ class _Fetch:
         alternates.write_text(f"{(tree.repository / 'objects').resolve()}\n")
 
     def start(self, base: NamedRevision) -> str:
-        """Fetch the branch; the commit after which its series begins."""
+        """Fetch the branch; return the commit after which its series begins."""
         heads = self._listed()
         tip = f"refs/heads/{self.branch.name}"
         if tip not in heads:
@@ -88,7 +88,7 @@ class _Fetch:
         known = next((ref for ref in (f"refs/tags/{since}", f"refs/heads/{since}") if ref in heads), "")
         if self.branch.since and not known:
             raise UnknownRevision(f'{self._shown} has no tag or branch "{since}" to begin after')
-        # An imported archive is one commit, which no repository has; its name is all there is to go by.
+        # An imported archive is one commit, which no other repository has, so it can only be matched by its name.
         apart = known and not self._has_parents(base) and heads[known] != base.commit
         return self._ranged(tip, known) if self.branch.since or apart else self._shared(tip, base)
 
@@ -96,7 +96,7 @@ class _Fetch:
         return bool(run_git(self.repository, "rev-list", "--max-count=1", "--min-parents=1", base.commit))
 
     def _shared(self, tip: str, base: NamedRevision) -> str:
-        """Fetch a branch that has history in common with the base: from where it left it."""
+        """Fetch a branch that shares history with the base; return the commit where it left the base."""
         self._fetch(f"+{tip}:{_TIP}", f"--depth={MAX_PATCHES + 2}")
         merge_base = try_git(f"--git-dir={self.repository}", "merge-base", base.commit, self.commit(_TIP))
         if merge_base.returncode == 0:
@@ -107,7 +107,7 @@ class _Fetch:
         )
 
     def _ranged(self, tip: str, known: str) -> str:
-        """Fetch what a branch has over a tag of its own repository, and one commit more to compare with."""
+        """Fetch a branch's commits since a ref of its own repository; return the ref's commit, which is fetched too."""
         self._fetch(f"+{tip}:{_TIP}", f"--shallow-exclude={known}")
         self._fetch(f"+{tip}:{_TIP}", "--deepen=1")
         self._fetch(f"+{known}:{_START}", "--depth=1")
@@ -118,7 +118,7 @@ class _Fetch:
         return run_git(self.repository, "rev-parse", "--verify", f"{ref}^{{commit}}").decode().strip()
 
     def _listed(self) -> dict[str, str]:
-        """Return the branches and tags there are, with their commits."""
+        """Return the branches and tags of the other side, with their commits."""
         listed = list_refs(self.branch.address, self._left)
         return {**listed.refs, **listed.commits}
 
@@ -144,7 +144,7 @@ class _Fetch:
 
     @property
     def _left(self) -> FetchLimits:
-        """The limits with the time that is left."""
+        """Return the limits with the remaining time."""
         return replace(self.limits, seconds=max(1.0, self.ends - time.monotonic()))
 
     @property

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The catalogue of switches: patches that come with the lab, each with what it claims to change.
 
-One switch is one `patches/<name>.toml` with one patch file for each tree it is made for. Where a tree has the change
-already, the switch's patch for it is the revert, and the claim is turned round.
+One switch is one `catalogue/<name>.toml` with one patch file for each tree it is made for. If a tree has the change
+already, the switch's patch for it is the revert, and the claim is reversed.
 """
 
 import tomllib

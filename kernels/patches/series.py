@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Patches and series: from what git format-patch wrote, a plain diff, or a range of commits.
 
-Everything that leaves this module has been checked by kernels.diffs.safety; a patch's `diff` is rendered again from what was
-parsed, so it holds nothing that was not looked at.
+Everything that leaves this module has been checked by kernels.diffs.safety; a patch's `diff` is rendered again from the parsed
+values, so it holds nothing unchecked.
 """
 
 import re
@@ -21,9 +21,9 @@ from kernels.trees.listing import check_tree
 from kernels.trees.tree import SourceTree, resolve
 
 Diff = TypeVar("Diff")
-# What git may allocate to compare commits; a kernel's take 100 MiB.
+# Bytes that git may allocate to compare commits; a kernel's take 100 MiB.
 RANGE_MEMORY = 2 << 30
-# What git format-patch --cover-letter leaves for the author to fill in.
+# The title that git format-patch --cover-letter leaves for the author to fill in.
 _UNTITLED = re.compile(r"(?:\*\*\* SUBJECT HERE \*\*\*)?")
 _BASE_COMMIT = re.compile(r"^base-commit: ([0-9a-f]{40,64})[ \t]*$", re.MULTILINE)
 
@@ -66,8 +66,8 @@ class Series:
 def read_series(data: bytes, *, partial: bool = False) -> Series:
     """Return the series of one or more mboxes of git format-patch, one bare mail, or a plain unified diff.
 
-    Of several versions of a series the newest is taken; replies without a diff are passed over. partial: take a series
-    with gaps, too. Raises PatchRejected (what it may not do, or what is missing), SeriesIncomplete where a gap needs
+    Of several versions of a series the newest is taken; replies without a diff are skipped. partial: take a series
+    with gaps, too. Raises PatchRejected for a patch that is not allowed or missing, SeriesIncomplete where a gap needs
     `partial`, PatchDamaged where a diff cannot be read.
     """
     check_size(data)
@@ -82,12 +82,12 @@ def read_series(data: bytes, *, partial: bool = False) -> Series:
 
 
 def _no_mail(data: bytes) -> Letter:
-    """Return what is not a mail as one: the commit that `git show` printed, else a bare diff."""
+    """Return a text that is not a mail as one: the commit that `git show` printed, else a bare diff."""
     return read_shown_commit(data) or Letter(Title(""), "", "", "", "", diff_text(data))
 
 
 def _read_diffs(letters: Sequence[Letter]) -> list[tuple[Letter, tuple[FileDiff, ...]]]:
-    """Parse each letter; what is wrong with the diff of a reply counts only where there is no patch besides."""
+    """Parse each letter; errors in the diffs of replies count only if no other letter has a diff."""
     own = [(letter, parse_diff(letter.rest)) for letter in letters if not letter.title.reply]
     if not any(files for _, files in own):
         return [(letter, parse_diff(letter.rest)) for letter in letters]
@@ -105,7 +105,7 @@ def _read_diffs(letters: Sequence[Letter]) -> list[tuple[Letter, tuple[FileDiff,
 
 
 def make_series(patches: tuple[Patch, ...], letters: Sequence[Letter], lineup: Lineup[Diff]) -> Series:
-    """Return the series of these patches; cover letter and base are of the version that was taken."""
+    """Return the series of these patches, with the cover letter and the base of the chosen version."""
     own = [letter for letter in letters if letter.title.version == lineup.version]
     chosen = [letter for letter, _ in lineup.patches]
     covers = [letter for letter in own if letter not in chosen and not letter.title.reply]
@@ -122,7 +122,7 @@ def make_series(patches: tuple[Patch, ...], letters: Sequence[Letter], lineup: L
 
 
 def make_patch(letter: Letter, files: Sequence[FileDiff]) -> Patch:
-    """One patch of a letter and its diffs. Raises PatchRejected for what kernels.diffs.safety does not allow."""
+    """Return the patch of a letter and its diffs. Raises PatchRejected for a diff that kernels.diffs.safety refuses."""
     check_files(files)
     touched = tuple(dict.fromkeys(path for file in files for path in _touched(file)))
     title = letter.title.text or f"changes {touched[0]}" + (
@@ -177,7 +177,7 @@ def read_range(tree: SourceTree, base: str, tip: str) -> Series:
 
 
 def _written(tree: SourceTree, shown: str, options: tuple[str, ...]) -> bytes:
-    """Return commits as an mbox; a commit between two harmless ones may hold what is too large to compare."""
+    """Return commits as an mbox. Raises PatchRejected if one of them, which was not checked, is too large to compare."""
     try:
         return run_git(
             tree.repository,

@@ -12,7 +12,7 @@ from typing import IO, cast
 
 from kernels.errors import OutputTooLong
 
-# Complaints: the last line matters, and a remote server may send any number of them.
+# Bytes of stderr to keep: the last line matters, and a remote server may send any number of lines.
 LAST_COMPLAINTS = 64 << 10
 _CHUNK = 1 << 16
 _END_S = 10.0
@@ -56,7 +56,8 @@ def talk(
 ) -> tuple[bytes, bytes]:
     """Send `data`, wait for the end of a process that leads its own session, and return its stdout and the end of its stderr.
 
-    watch: gets the end of stderr from time to time, in the caller's thread, and once when all of it is read. Raises OutputTooLong, subprocess.TimeoutExpired; then the process and what it started are killed.
+    watch: gets the end of stderr from time to time, in the caller's thread, and once when all of it is read. Raises OutputTooLong,
+    subprocess.TimeoutExpired; then the process and all that it started are killed.
     """
     ends = time.monotonic() + seconds
     stdin, stdout, stderr = (

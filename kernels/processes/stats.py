@@ -13,9 +13,9 @@ _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process. cpu_s: of its own; waited_s: CPU seconds of the children that it has waited for; memory: resident bytes.
+    """One process. cpu_s: its own CPU seconds; waited_s: those of the children that it has waited for; memory: resident bytes.
 
-    state: a letter, "R" for one that runs or could. started: in clock ticks since boot, which tells it from a later one of its number.
+    state: a letter, "R" for running or ready to run. started: in clock ticks since boot; tells it from a later process of its number.
     """
 
     pid: int
@@ -41,7 +41,7 @@ def read_process(pid: int) -> Process | None:
 
 
 def family_of(pid: int) -> list[Process]:
-    """Return a process and all that it started, directly or not, as far as they are there."""
+    """Return a process and its descendants, as far as they are still there."""
     children: dict[int, list[Process]] = defaultdict(list)
     family = []
     for path in Path("/proc").iterdir():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Repair the blanks of added lines, which no base has: at the line's start, and runs of blanks inside it.
+"""Repair the blanks of added lines, which the base does not have: at the line's start, and runs of blanks inside it.
 
-If the diff's changed lines still have tabs or runs of blanks, they were spared and stay as they are (tabs that became
-eight spaces become tabs again). If every run has become a single blank, C is laid out again by kernels.repair.indentation; that a
-line has no blank at all behind its `+` then says that it begins in column 0. A line that stands in the base with other
-blanks takes the base's blanks inside the line.
+If the diff's changed lines still have tabs or runs of blanks, the blanks are intact and stay as they are (tabs that became
+eight spaces become tabs again). If every run has become a single blank, C is laid out again by kernels.repair.indentation; a
+line without any blank behind its `+` then begins in column 0. If the base has the same line with other
+blanks, the base's blanks inside the line are used.
 """
 
 import re
@@ -41,32 +41,32 @@ class AddedLines:
         self._indented = 0
 
     def summary(self) -> str:
-        """For the report: how many lines were laid out, if any."""
+        """Return the number of lines laid out, in words for the report; "" for none."""
         if not self._indented:
             return ""
         return f", {self._indented} added line{'s' if self._indented > 1 else ''} indented again"
 
     def skip_to(self, at: int) -> None:
-        """Pass over the base's lines up to this one, which no hunk touches."""
+        """Take the base's lines up to this one, which no hunk touches."""
         for line in self._base[self._at : at]:
             self.keep(line)
         self._at = at
 
     def resume_at(self, at: int) -> None:
-        """Go on behind a hunk."""
+        """Continue behind a hunk."""
         self._at = at
 
     def keep(self, line: str) -> None:
-        """A line of the new side that the base has, too."""
+        """Take a line of the new side."""
         self._layout.feed(line)
         self._previous = line if line.strip() else self._previous
 
     def replace(self, line: str) -> None:
-        """A line of the base that the patch removes."""
+        """Take a line of the base that the patch removes."""
         self._layout.replaced(line)
 
     def indent(self, text: str) -> str:
-        """Return the added line with its blanks. Raises Unplaceable where they mean something and cannot be known."""
+        """Return the added line with its blanks. Raises Unplaceable if they have a meaning and cannot be reconstructed."""
         line = self._spare(text) if self._spared else self._lay_out(text)
         self.keep(line)
         return line
@@ -115,7 +115,7 @@ def _in_kconfig(bare: str) -> str:
 
 
 def _known_lines(base: Sequence[str]) -> dict[str, str]:
-    """Lines of the base by their text without blanks; "" where two differ in nothing but inner blanks."""
+    """Return lines of the base by their text without blanks; "" if two lines differ only in inner blanks."""
     known: dict[str, str] = {}
     for line in base:
         bare = line.strip()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Align a damaged hunk with its base: which of its pieces are lines, which are halves of lines, what was lost.
+"""Align a damaged hunk with its base: find which of its pieces are lines, which are halves of lines, and what was lost.
 
-A search over all readings at all places at once: after each piece it keeps, for every state that can be reached, the
+All readings at all places are searched at once: after each piece, the search keeps for every reachable state the
 least damage that leads there. Damage is a wrapped line, a blank line that was lost or doubled, a header's tail, a
 context line that looks like a changed one.
 """
@@ -16,12 +16,13 @@ from kernels.errors import Unplaceable
 from kernels.repair.base_text import BaseText, squash
 from kernels.repair.damage import DamagedHunk
 
-# Steps, for a whole submission: some 10 s. The mails it was made for take at most 50,000.
+# Steps for a whole submission: some 10 s. Real archived mails take at most 50,000.
 MAX_STEPS = 1_000_000
-# Damage that a hunk may have, whatever its size, and one more for so many lines.
+# Pieces of a hunk that are tried to find where it may begin.
 MAX_ANCHORS = 8
 # Pieces that the name of a function in a hunk's header may have been wrapped into.
 HEADER_TAILS = 3
+# Damage that any hunk may have, and one more for each LINES_PER_COST lines.
 MAX_COST = 12
 LINES_PER_COST = 8
 
@@ -31,7 +32,7 @@ Lines = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One way to read a hunk: (side, text) of each line, side being one of " -+" or "\\"; what had to be mended."""
+    """One way to read a hunk: (side, text) of each line, side being one of " -+" or "\\". mended: the damage repaired."""
 
     lines: Lines
     places: tuple[int, ...]
@@ -39,18 +40,18 @@ class Reading:
 
     @property
     def old_count(self) -> int:
-        """Lines of the old side."""
+        """Return the number of lines of the old side."""
         return sum(side in " -" for side, _ in self.lines)
 
 
 class Effort:
-    """The budget for one submission: alignment is a search, and mails come from strangers."""
+    """The budget of steps for one submission: alignment is a search, and mails come from strangers."""
 
     def __init__(self) -> None:
         self.left = MAX_STEPS
 
     def spend(self, steps: int) -> None:
-        """Raises Unplaceable when nothing is left."""
+        """Spend steps. Raises Unplaceable when none are left."""
         self.left -= steps
         if self.left < 0:
             raise Unplaceable("there are too many ways to read this mail; send what git format-patch wrote")
@@ -71,7 +72,7 @@ def may_end(hunk: DamagedHunk, used: int, lines: Sequence[tuple[str, str]], *, l
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """The lines read so far, last first. Two paths are the same reading if their digests are."""
+    """The lines read so far, last first. Two paths are the same reading if their digests are equal."""
 
     before: _Path | None
     side: str
@@ -91,9 +92,9 @@ def _step(before: _Path | None, side: str, text: str = "") -> _Path:
     return _Path(before, side, text, hash((before.digest if before else 0, side, text)))
 
 
-# Place, old lines matched, removed lines, added lines, what is left of a base line that was wrapped.
+# Place, old lines matched, removed lines, added lines, the rest of a base line that was wrapped.
 _State = tuple[int, int, int, int, str]
-# The least damage that leads to a state, and the readings that lead there with it (two are enough to know).
+# The least damage that leads to a state, and the readings with that damage (two are enough to see that it is ambiguous).
 _States = dict[_State, tuple[int, tuple[_Path | None, ...]]]
 
 
@@ -104,7 +105,7 @@ class Alignment:
         self.hunk, self.base, self.effort, self.last = hunk, base, effort, last
         self.mark = squash(hunk.joiner)
         self.most = MAX_COST + (hunk.old_count + hunk.new_count) // LINES_PER_COST
-        # by what it does to the file, which the context around the changes does not alter
+        # readings by their effect on the file, which does not depend on the context around the changes
         self.found: dict[tuple[int, Lines], Reading] = {}
 
     def best(self) -> Reading | None:
@@ -127,11 +128,11 @@ class Alignment:
     def _starts(self) -> Sequence[int]:
         """Return where the old side may begin: around the base lines that match the rarest piece.
 
-        Only pieces that cannot be the tail of an added line or of the header, nor text behind the hunk, count: so no
+        Pieces that may be the tail of an added line or of the header, or text behind the hunk, are ignored, so that no
         reading is missed.
         """
         last = len(self.base.lines) - self.hunk.old_count
-        # every line of the longer side takes a piece, but for the blank ones that were lost
+        # every line of the longer side takes a piece, except lost blank lines
         fewest = max(self.hunk.old_count, self.hunk.new_count) - self.most
         end = fewest if self.last else len(self.hunk.pieces)
         sure, after_added = [], False
@@ -165,14 +166,14 @@ class Alignment:
         raise Unplaceable(f"{len(best)} ways to read its damaged lines at line {places[0] + 1}")
 
     def _is_regular(self, reading: Reading) -> bool:
-        """Return whether there is as much context before the changes as after, as in the middle of a file."""
+        """Return whether there is as much context before the changes as after, or less where the file begins or ends."""
         before, behind = _context(reading.lines), _context(reading.lines[::-1])
         at_start = reading.places[0] == 0
         at_end = reading.places[0] + self.hunk.old_count == len(self.base.lines)
         return before == behind or (at_start and before < behind) or (at_end and behind < before)
 
     def _put(self, states: _States, state: _State, cost: int, path: _Path | None) -> bool:
-        """Note a way to a state; False if a better one, or this one, is known."""
+        """Note a way to a state; return False if a better way, or this one, is known."""
         self.effort.spend(1)
         known, paths = states.get(state, (self.most + 1, ()))
         if cost > known or cost > self.most:
@@ -202,7 +203,7 @@ class Alignment:
         return not rest and old < self.hunk.old_count and not self.base.squashed[place + old]
 
     def _accept(self, states: _States, used: int) -> None:
-        """Keep the readings that are complete after so many pieces."""
+        """Keep the readings that are complete after this many pieces."""
         for (place, old, removed, added, rest), (cost, paths) in states.items():
             if rest or old != self.hunk.old_count or old - removed + added != self.hunk.new_count:
                 continue
@@ -213,7 +214,7 @@ class Alignment:
                     self._keep(Reading(lines, (place,), mended=cost + self._left_over(used)))
 
     def _left_over(self, used: int) -> int:
-        """Return the cost of text that follows the hunk directly; a signature or a blank line is usual."""
+        """Return the cost of text that follows the hunk directly; a signature or a blank line costs nothing."""
         following = self.hunk.pieces[used] if used < len(self.hunk.pieces) else ""
         return 0 if not following.strip() or is_signature(following) else 2
 
@@ -270,7 +271,7 @@ class Alignment:
     def _match(
         self, state: _State, path: _Path, bare: str, wanted: str, cost: int
     ) -> Iterator[tuple[_State, int, _Path | None]]:
-        """A line of the old side, or the first half of one."""
+        """Yield the reading as a line of the old side, or as the first half of one."""
         place, old, removed, added, _ = state
         removed += path.side == "-"
         if bare == wanted:

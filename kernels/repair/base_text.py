@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 
-# More places than this are as good as any number: nothing tells them apart.
+# With more places than this the search stops: nothing could tell them apart.
 MAX_PLACES = 50
 
 
 def squash(line: str) -> str:
-    """Return the line without its blanks: what of a line an archive leaves alone."""
+    """Return the line without its blanks: the part of a line that archives do not change."""
     return "".join(line.split())
 
 
 class BaseText:
-    """A base file's lines, without line ends: exactly, and (made when first asked for) without blanks."""
+    """A base file's lines, without line ends: exactly, and (made at first use) without blanks."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)
@@ -45,7 +45,7 @@ class BaseText:
 
 
 class _Search:
-    """All places of a run of lines; at most MAX_PLACES of them, for a file of equal lines has too many."""
+    """A search for the places of a run of lines: at most MAX_PLACES, because a file of equal lines has too many."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.text = "\n" + "".join(line + "\n" for line in lines)

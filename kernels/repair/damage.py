@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find the diffs in a text that an archive or a mailer has damaged, as far as the text alone tells.
 
-Nothing is repaired here: a hunk's lines are kept as they came, as `pieces`, of which some may be halves of lines and
-the last may be other text. kernels.repair.hunk_place reads them with the base.
+Nothing is repaired here: a hunk's lines are kept unchanged, as `pieces`, some of which may be halves of lines; the last
+ones may be other text. kernels.repair.hunk_place reads them with the base.
 """
 
 import re
@@ -39,7 +39,7 @@ _WROTE = re.compile(r"On [^\n]{5,60}[0-9][, ]{1,2}([^\n,0-9]{2,60}) wrote:")
 
 @dataclass(frozen=True, slots=True)
 class DamagedHunk:
-    """A hunk's header, and what followed it. `joiner` is what stood between two pieces that were one line."""
+    """A hunk's header, and the pieces after it. `joiner` is the text that joins two pieces of one line."""
 
     header: str
     old_start: int
@@ -53,7 +53,7 @@ class DamagedHunk:
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """One file's diff: `diff` holds its names and modes and no hunks."""
+    """One file's diff: `diff` holds its names and modes, but no hunks."""
 
     diff: FileDiff
     hunks: tuple[DamagedHunk, ...]
@@ -110,12 +110,12 @@ def archived_letter(text: str) -> Letter:
 
 
 def _is_quoted(line: str) -> bool:
-    """Return whether this line is a quoted diff whose line ends are lost."""
+    """Return whether this line is a quoted diff that has lost its line ends."""
     return "> @@ -" in line and ("> diff --git " in line or "> --- a/" in line)
 
 
 def _sheets(text: str) -> Iterator[tuple[list[str], str]]:
-    """The text's lines, each kind of text by itself, with what joins two halves of one line in it."""
+    """Yield the lines of each kind of text, with the text that joins two halves of one line in it."""
     plain: list[str] = []
     for line in text.split("\n"):
         if _is_quoted(line):
@@ -126,7 +126,7 @@ def _sheets(text: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _unquoted(lines: list[str]) -> list[str]:
-    """Lines without the quote marks of a reply, if the diff is in what is quoted."""
+    """Return the lines without the quote marks of a reply, if the diff is in the quoted text."""
     for _ in range(MAX_QUOTES):
         if any(is_file_header(lines, at) for at in range(len(lines))):
             break
@@ -186,7 +186,7 @@ def count_pieces(hunk: DamagedHunk) -> int:
 
 
 def _chunks(files: Sequence[tuple[DamagedFile, bool]]) -> Iterator[list[DamagedFile]]:
-    """Files that stand together; other text, or a place that is changed once more, begins the next chunk."""
+    """Yield files that stand together; other text, or a place that is changed again, begins the next chunk."""
     chunk: list[DamagedFile] = []
     for file, noise in files:
         if _overlap(chunk, [file]):

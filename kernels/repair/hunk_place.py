@@ -3,9 +3,9 @@
 
 Lines are compared without blanks. First the hunk is read unchanged: a piece is a line, its first character says
 which side it is on, the header's counts say where it ends. If that old side is nowhere in the file, the hunk is
-aligned with the file line by line, allowing for lines that were wrapped, blank lines that were lost or doubled, and a
-header whose tail was wrapped; of all readings whose counts agree with the header the one that needs the least damage
-counts, and only if there is one such place and one such reading.
+aligned with the file line by line, allowing for wrapped lines, lost or doubled blank lines, and a header with a
+wrapped tail. Of all readings whose counts agree with the header, the one with the least damage is used, provided that
+there is only one such place and one such reading.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ def read_hunk(hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) 
 
 
 def _plain(hunk: DamagedHunk, base: BaseText, *, last: bool) -> Reading | None:
-    """The hunk read as it stands; None if its counts are not met or something else is left over."""
+    """Return the hunk read unchanged; None if its counts are not met or other text is left over."""
     used = count_pieces(hunk)
     lines = tuple(_line(piece) for piece in hunk.pieces[:used])
     old = [squash(text) for side, text in lines if side in " -"]
@@ -55,7 +55,7 @@ def _line(piece: str) -> tuple[str, str]:
 
 
 def _why(hunk: DamagedHunk, plain: Reading | None, base: BaseText) -> str:
-    """Say what is wrong with a hunk that nothing could be made of."""
+    """Return the reason why a hunk cannot be read."""
     if plain is None:
         used = count_pieces(hunk)
         lines = [_line(piece) for piece in hunk.pieces[:used]]
@@ -90,7 +90,7 @@ def _shown(line: str) -> str:
 
 
 def _most_alike(wanted: Sequence[str], base: BaseText) -> int | None:
-    """The place at which most of these lines (without blanks) stand where they should; None if none does."""
+    """Return the place at which most of these lines (without blanks) match; None if none of them occurs."""
     offsets: dict[str, list[int]] = {}
     for at, line in enumerate(wanted):
         if line and len(offsets.setdefault(line, [])) < MAX_PLACES:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compute where a line of C begins: the indentation of added lines whose blanks are lost, in the kernel's style.
 
-The layout is fed with the lines before (which have their blanks) and keeps what a reader would: open braces, open
-parentheses, control statements without braces, a comment that goes on. From that follows where the next line begins.
-Where the style leaves a choice (how a statement goes on in the next line) the file's own habit so far decides.
+The layout is fed with the lines before (which have their blanks) and tracks open braces, open parentheses, control
+statements without braces, and an unclosed comment. From these follows where the next line begins.
+Where the style leaves a choice (how a statement continues on the next line) the file's own habit so far decides.
 Checked by predicting every line of kernel sources from the lines before it (see tests and `bench`).
 """
 
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 TAB = 8
-# Characters and brackets; code of people stays far below, what goes beyond is not laid out well but fast.
+# Characters and brackets; real code stays far below. Longer or deeper code is laid out badly, but fast.
 LONGEST_STATEMENT = 4_000
 DEEPEST = 100
 _CONTROL = re.compile(r"(?:\}\s*)?(?:else\s+)?(?:if|while|for|switch|[a-z_0-9]*for_each[a-z_0-9]*)\s*\(.*\)$")
@@ -25,7 +25,7 @@ _OPENERS, _CLOSERS = {"(": ")", "[": "]", "{": "}"}, {")": "(", "]": "[", "}": "
 
 @dataclass(slots=True)
 class _Bracket:
-    """An open bracket: where its statement begins, the column behind it, and how its lines go on."""
+    """An open bracket: the indentation of its statement, the column behind it, and how its lines continue."""
 
     kind: str
     indent: str
@@ -40,7 +40,7 @@ class _Bracket:
 class _Style:
     """The indentation of continued lines in this file.
 
-    votes: for a number of extra tabs; 0 stands for "aligned with the bracket". Also the choice at the last similar place.
+    votes: by number of extra tabs; 0 stands for "aligned with the bracket". same: the choice at the last similar place.
     """
 
     votes: dict[int, int] = field(default_factory=lambda: {0: 0})
@@ -107,12 +107,12 @@ class Indentation:
             self._feed_code(code, indent, line)
 
     def replaced(self, line: str) -> None:
-        """A line that the next ones replace: if it went on in a parenthesis, they do so as it did."""
+        """Take a line that the next ones replace: if it continued in a parenthesis, they get its indentation."""
         top = self._brackets[-1]
         if top.kind in ("(", "[") and top.inner is None and line.strip():
             top.inner = line[: len(line) - len(line.lstrip())]
 
-    # what to say
+    # the answers
 
     def _in_macro(self, text: str) -> str:
         indent = self._previous[: len(self._previous) - len(self._previous.lstrip())]
@@ -154,7 +154,7 @@ class Indentation:
         return top.indent + "\t" if top.kind else ""
 
     def _continuation(self, text: str) -> str:
-        """A statement that goes on without an open parenthesis."""
+        """Return the indentation of a statement that continues without an open parenthesis."""
         start = self._start or ""
         if text.startswith("{"):
             return start
@@ -174,10 +174,10 @@ class Indentation:
         return start + "\t"
 
     def _outside(self) -> bool:
-        """Return whether the end is outside all functions and other blocks."""
+        """Return whether the next line is outside all functions and other blocks."""
         return not any(bracket.kind == "{" for bracket in self._brackets)
 
-    # what to remember
+    # the memory
 
     def _feed_code(self, code: str, indent: str, line: str) -> None:
         top = self._brackets[-1]
@@ -199,7 +199,7 @@ class Indentation:
         self._finish(code)
 
     def _learn(self, bracket: _Bracket, indent: str, text: str) -> None:
-        """Remember how a bracket's lines go on."""
+        """Remember how a bracket's lines continue."""
         width = _width(indent) - _width(bracket.indent)
         style = self._styles[self._outside()]
         if not bracket.hanging and _width(indent) == bracket.column:
@@ -212,7 +212,7 @@ class Indentation:
         return f"{self._start_code.partition(' ')[0]} {text}"
 
     def _note_statement(self, code: str, indent: str, top: _Bracket) -> None:
-        """A statement begins: it shows where its block's statements begin, unless it is a label or a lone body."""
+        """Learn the block's indentation from a statement that begins, unless it is a label or a body without braces."""
         if _LABEL.fullmatch(code) and not top.data:
             return
         if code.startswith("}") or top.pending or _ELSE_START.match(code):
@@ -223,7 +223,7 @@ class Indentation:
         top.inner = indent
 
     def _scan(self, head: str, code: str, line: str) -> None:
-        """Open and close brackets; head is what the statement has before this line."""
+        """Open and close brackets; head is the part of the statement before this line."""
         column = _width(line[: len(line) - len(line.lstrip())])
         text = line.strip()
         positions = _columns(text, column)
@@ -239,7 +239,7 @@ class Indentation:
                 self._close(_CLOSERS[char])
 
     def _close(self, opener: str) -> None:
-        """Close the innermost bracket of this kind; what is unbalanced inside it goes with it."""
+        """Close the innermost bracket of this kind, and any unbalanced ones inside it."""
         for depth in range(len(self._brackets) - 1, 0, -1):
             if self._brackets[depth].kind == opener:
                 closed = self._brackets[depth]
@@ -255,7 +255,7 @@ class Indentation:
         return re.search(r"\b(?:struct|union|enum)\b[^()]*$", head) is not None
 
     def _finish(self, code: str) -> None:
-        """The statement may end with this line."""
+        """End the statement if it is complete with this line."""
         top = self._brackets[-1]
         start = self._start or ""
         head = self._start_code
@@ -273,7 +273,7 @@ class Indentation:
             self._start = start if not re.match(r"[A-Z_0-9]+\(", head) else None
 
     def _complete(self, top: _Bracket, start: str, head: str) -> None:
-        """A statement is complete, and with it the control statements whose only body it was."""
+        """Complete a statement, and with it the control statements whose only body it was."""
         ifs = [indent for indent, is_if in top.pending if is_if]
         if re.match(r"(?:\}\s*)?(?:else\s+)?if\b", head):
             ifs.append(start)
@@ -299,7 +299,7 @@ def _columns(text: str, first: int) -> list[int]:
 
 
 def _code(text: str, *, in_comment: bool) -> tuple[str, bool]:
-    """A line with its comments and the contents of its strings blanked out, and whether a comment goes on behind it."""
+    """Return a line with its comments and strings blanked out, and whether a comment continues behind it."""
     out: list[str] = []
     at = 0
     quote = ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Intake: whatever was submitted becomes a series that git can apply, with a report of what was repaired or refused.
+"""Intake: turn a submission into a series that git can apply, with a report of repairs and refusals.
 
-A diff that is whole, and whose old side is in the base, is left alone. One that an archive or a mailer has damaged is
-repaired against the base (kernels.repair.mend says by which rules). Several diffs in one mail that change the same places
+A diff that is whole, and whose old side is in the base, is not changed. A diff that an archive or a mailer has damaged is
+repaired against the base (by the rules in kernels.repair.mend). Several diffs in one mail that change the same places
 are alternatives, of which the submitter chooses one.
 """
 
@@ -38,9 +38,9 @@ FLAT = "its line ends are lost, and nothing tells where its lines began; send th
 class Intake:
     """The result of reading a submission.
 
-    `repaired` are lines for people; `refused` are hunks that are in none of the patches, so that a patch they belong
-    to is not what its author wrote. `alternatives` is empty, or holds the diffs of a mail that offers several for the same
-    places (without those of which nothing could be repaired); `series` is the first of them.
+    `repaired` are lines for people; `refused` are hunks that no patch contains, so that their patches are not
+    complete. `alternatives` is empty, or holds the diffs of a mail that offers several for the same
+    places (without those that could not be repaired at all); `series` is the first of them.
     """
 
     series: Series
@@ -71,7 +71,7 @@ def take_in(data: bytes, read_base: ReadBase, *, partial: bool = False) -> Intak
 
 
 def repair_series(data: bytes, read_base: ReadBase, *, partial: bool = False) -> Intake:
-    """As take_in, for a submission that is known to be damaged."""
+    """Do the same as take_in, for a submission that is known to be damaged."""
     check_size(data)
     if len(data) > MAX_REPAIR_BYTES:
         raise PatchRejected(
@@ -106,7 +106,7 @@ def repair_series(data: bytes, read_base: ReadBase, *, partial: bool = False) ->
 
 
 def _find(letter: Letter) -> tuple[Draft, ...]:
-    """The diffs of a letter, checked as far as their names and modes go."""
+    """Return the diffs of a letter; only their names and modes are checked."""
     drafts = find_diffs(letter.text)
     for draft in drafts:
         check_files([file.diff for file in draft])
@@ -164,7 +164,7 @@ def _lost_blanks(files: Sequence[FileDiff], overlay: Overlay) -> bool:
 
 @dataclass(slots=True)
 class _Work:
-    """The repair of one submission: the base as it grows, and what there is to tell."""
+    """The repair of one submission: the patched base so far, and the lines of the report."""
 
     overlay: Overlay
     effort: Effort = field(default_factory=Effort)

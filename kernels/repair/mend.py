@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mend one file's damaged diff: each hunk at its one place, with the base's own bytes and added lines indented again.
 
-Which place a hunk has, in this order: the only one in the file; the only one between the neighbours that are sure; the
-only one in the function that its header names; and, among several of those, the one that is as far from its line number
-as its sure neighbours are (without such neighbours: exactly at its line number). Anything else is refused.
+The place of a hunk is, in this order: its only one in the file; its only one between the neighbours with a certain place; its
+only one in the function that its header names; among several of those, the one that is as far from its line number
+as its certain neighbours are (without such neighbours: exactly at its line number). Anything else is refused.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from kernels.repair.base_text import MAX_PLACES, BaseText, squash
 from kernels.repair.damage import DamagedFile, DamagedHunk
 from kernels.repair.hunk_place import read_hunk
 
-# Lines; how far above a hunk the function is looked for that its header names.
+# The most lines above a hunk that are searched for the function in its header.
 MAX_FUNCTION = 3_000
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedHunk:
-    """A hunk that could not be repaired; `text` is how it came."""
+    """A hunk that could not be repaired; `text` is its text as received."""
 
     patch: str
     file: str
@@ -60,7 +60,7 @@ class _Placed:
 def mend_file(file: DamagedFile, base: BaseText, effort: Effort, *, last: bool) -> Mended:
     """Repair the hunks of one file's diff against its base.
 
-    last: no other file's diff follows, so that other text may. A hunk that cannot be repaired is refused, the
+    last: no other file's diff follows, so other text may follow. A hunk that cannot be repaired is refused, the
     others are kept.
     """
     path = file.diff.path
@@ -117,10 +117,10 @@ def mend_new_file(file: DamagedFile, *, last: bool) -> Mended:
 
 
 def _new_lines(hunk: DamagedHunk, *, last: bool) -> tuple[list[str], int]:
-    """The lines of a new file, NO_NEWLINE behind the last if it has none, and how many were wrapped.
+    """Return the lines of a new file, NO_NEWLINE behind the last if it has none, and how many were wrapped.
 
-    Since all its lines are added ones, a piece without `+` can only be the other half of the line before it; where
-    other text may follow, nothing tells that for the last line. Raises Unplaceable.
+    Since all its lines are added ones, a piece without `+` can only be the other half of the line before it; after the
+    last line it may also be other text, if that may follow. Raises Unplaceable.
     """
     lines: list[str] = []
     joined = count = 0
@@ -154,7 +154,7 @@ def _count(number: int, noun: str) -> str:
 def _settle(
     file: DamagedFile, readings: Sequence[Reading | Unplaceable], base: BaseText
 ) -> tuple[list[_Placed], list[RefusedHunk]]:
-    """One place for each hunk, in rising order; what has none is refused."""
+    """Return one place for each hunk, in rising order, and the refused hunks, which have none."""
     sure = {
         number: reading.places[0]
         for number, reading in enumerate(readings)
@@ -178,7 +178,7 @@ def _settle(
 def _choose(
     number: int, hunks: Sequence[DamagedHunk], reading: Reading, sure: dict[int, int], base: BaseText
 ) -> int:
-    """The place of a hunk whose old side stands at several. Raises Unplaceable."""
+    """Return the place of a hunk whose old side occurs at several. Raises Unplaceable."""
     hunk = hunks[number]
     if not reading.places:
         raise Unplaceable("it has no line by which it could be placed")
@@ -218,7 +218,7 @@ def _changed(reading: Reading) -> list[str]:
 
 
 def _exact_lines(item: _Placed, base: BaseText, added: AddedLines) -> list[str]:
-    """The hunk's lines, with prefix: the old side from the base, the added ones indented."""
+    """Return the hunk's lines, with prefix: the old side from the base, the added lines indented."""
     lines: list[str] = []
     at = item.place
     added.skip_to(at)

@@ -14,14 +14,14 @@ MAX_BASE_BYTES = 4 * 1024 * 1024
 
 
 class Overlay:
-    """Files by path, read from the base when first asked for. Nothing is written anywhere."""
+    """Files by path, read from the base at first use. Nothing is written to disk."""
 
     def __init__(self, read_base: ReadBase) -> None:
         self._read_base = read_base
         self._files: dict[str, BaseText | None] = {}
 
     def read(self, path: str) -> BaseText:
-        """Return the file as it is now. Raises UnknownPath, PatchRejected if it is not text that a diff could hold."""
+        """Return the file as it is now. Raises UnknownPath; PatchRejected if it is too large or not text."""
         if path not in self._files:
             self._files[path] = _to_text(path, self._read_base(path))
         text = self._files[path]
@@ -38,14 +38,14 @@ class Overlay:
         return True
 
     def write(self, diff: FileDiff, lines: Sequence[str]) -> None:
-        """Note what a patch made of a file."""
+        """Record a file as a patch left it."""
         if diff.kind in ("renamed", "deleted"):
             self._files[diff.old_path] = None
         if diff.kind != "deleted":
             self._files[diff.new_path] = BaseText(lines)
 
     def apply(self, files: Sequence[FileDiff]) -> None:
-        """Note what a patch that needs no repair makes of its files; what does not apply is left as it is."""
+        """Record the effect of a patch that needs no repair; files to which it does not apply stay as they are."""
         for diff in files:
             if diff.kind == "added":
                 self.write(diff, [line[1:] for hunk in diff.hunks for line in hunk.lines if line[0] == "+"])
@@ -55,7 +55,7 @@ class Overlay:
                     self.write(diff, lines)
 
     def copy(self) -> Overlay:
-        """Return a second overlay that begins where this one is."""
+        """Return a second overlay that starts from this one's state."""
         other = Overlay(self._read_base)
         other._files = dict(self._files)
         return other

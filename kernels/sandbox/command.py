@@ -2,13 +2,13 @@
 """Run one command of an untrusted tree where it can touch nothing but its own build.
 
 The command sees /usr read-only, its source at /build/linux, its objects at /build/obj and a
-directory for what it hands out at /build/out; no network, no capabilities, no other process. Source
+directory for its results at /build/out; no network, no capabilities, no other process. Source
 and objects are always at these two paths, because absolute paths are in every compiler command line:
 an object directory that appears elsewhere is rebuilt from nothing. Each may be a layer: an overlay
 over a directory that the command can read but never change. Further directories may be shown, read-only, below /build.
 
-Started by root, the mounts are made by root and the command runs as the lab's build user. Started by
-an ordinary user, both happen in a user namespace of that user.
+If root starts it, root makes the mounts and the command runs as the lab's build user. If an ordinary
+user starts it, both happen in a user namespace of that user.
 """
 
 import contextlib
@@ -42,14 +42,14 @@ NICE = 10
 _KEYS = ("keys", "key-users", "kallsyms", "kcore")
 _HIDDEN = (*_KEYS, "sched_debug", "timer_list", "latency_stats", "modules", "kmsg")
 TMP_BYTES, SHM_BYTES = 2 << 30, 64 << 20
-# Of the machine's memory, for all processes of a build together.
+# Share of the machine's memory for all processes of a build together.
 MEMORY_PERCENT = 75
 # How long a command that closed its output may take to end.
 _END_S = 10.0
 _MARK = "kperflab-sandbox:"
-# bwrap does not wait for what it starts, so its CPU time never reaches us: the shell inside tells it.
-# Where the kernel schedules sessions as groups, being nice within one's own says nothing to the others.
-# It takes such a word from ordinary users at most every 100 ms, from all of them together.
+# bwrap does not wait for its children, so their CPU time never reaches us: the shell inside prints it.
+# Where the kernel schedules sessions as groups (autogroup), nice has no effect on other sessions, so the group is made nice.
+# The kernel accepts that from ordinary users at most every 100 ms, from all of them together.
 _NICE = (
     "for again in $(seq 30); do [ -e /proc/self/autogroup ] || break; "
     f"{{ echo {NICE} >/proc/self/autogroup; }} 2>/dev/null && break; sleep 0.11; done; "
@@ -61,7 +61,7 @@ _TIMES = re.compile(r"(\d+)m([\d.]+)s (\d+)m([\d.]+)s")
 
 # Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option groups, pairs of a name and a directory, --, the command.
 # An empty upper means a bind mount. /mnt is hidden by a tmpfs of this mount namespace only, so that
-# the build user can reach the mounts however closed the directories above the originals are.
+# the build user can reach the mounts whatever the permissions of the directories above the originals.
 _SETUP = f"""
 fail() {{ exit {_MOUNT_FAILED}; }}
 place() {{
@@ -100,8 +100,8 @@ class Limits:
 
     seconds: of wall time. cpu_seconds: of CPU time, of all its processes together.
     memory: address space of each process. total_memory: of all together, where control groups allow.
-    disk, files: how much all that it writes may take, see disk_quota.py.
-    reserve, reserve_files: free disk space, and free inodes, at which the command is stopped, no matter which process used the rest.
+    disk, files: limits on all that it writes, see disk_quota.py.
+    reserve, reserve_files: free disk space, and free inodes, below which the command is stopped, no matter which process used the rest.
     """
 
     seconds: float = 3600.0
@@ -134,9 +134,9 @@ class Ended:
     """The end of a command, as the lab measured it. The command's own output is not considered.
 
     stopped: "", or why we ended it: "time", "cpu", "log", "disk" (the lab's is full), "quota".
-    out_of_memory: whether the kernel killed one of its processes for memory, as far as anybody can tell.
-    disk_short: whether the lab's disk was below its reserve at any look, the last one after the end included.
-    starved: whether others had the CPUs that its processes were ready to run on, see cpu_time.py.
+    out_of_memory: whether the kernel killed one of its processes for memory, as far as we can determine (memory.py).
+    disk_short: whether the lab's disk was below its reserve at any check, including one after the command ended.
+    starved: whether other processes occupied the CPUs while its own were ready to run, see cpu_time.py.
     killed: whether a process around the sandbox, which the command cannot reach, was killed, and not by us.
     """
 
@@ -151,7 +151,7 @@ class Ended:
 
 
 def build_owner() -> tuple[int, int]:
-    """Return the user and group id as which commands run; own ones unless we are root. Raises SandboxFailed."""
+    """Return the user and group id that commands run as: our own unless we are root. Raises SandboxFailed."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     try:
@@ -170,9 +170,9 @@ def run(
     on_line: Callable[[str], None] = lambda line: None,
     on_tick: Callable[[], None] = lambda: None,
 ) -> Ended:
-    """Run argv in /build/obj and hand on its output line by line.
+    """Run argv in /build/obj and pass on its output line by line.
 
-    on_tick is called at least once a second. An exception out of either callback kills the command
+    on_tick is called at least once a second. An exception that either callback raises kills the command
     and is passed on. Raises SandboxFailed when the command could not even start, HostUnfit.
     """
     started = time.monotonic()
@@ -195,7 +195,7 @@ def run(
     return Ended(
         status,
         watch.stopped,
-        # The shell's own words are second best: the command could print the same.
+        # The shell's figures are second best: the command could print the same.
         output.cpu_seconds if counted is None else counted,
         time.monotonic() - started,
         out_of_memory=short,
@@ -221,7 +221,7 @@ class _Output:
                 _go(self.child)
             else:
                 self.complaints.append(line)
-        elif line.endswith(_MARK):  # what the command printed last may lack its line end
+        elif line.endswith(_MARK):  # the command's last line may lack its line end
             self._times, self.cpu_seconds = 2, 0.0  # the shell's own, then its children's
             if line != _MARK:
                 self.on_line(line.removesuffix(_MARK))
@@ -234,7 +234,7 @@ class _Output:
 
 
 class _Watch:
-    """Decides when a command has had enough."""
+    """Decides when a command has reached a limit."""
 
     def __init__(self, place: SandboxPlace, limits: Limits, deadline: float, cpu: CpuUse) -> None:
         self.disk, self.limits, self.deadline, self.cpu = place.out, limits, deadline, cpu
@@ -260,7 +260,7 @@ class _Watch:
         return self.stopped
 
     def is_disk_short(self) -> bool:
-        """Return whether the lab's disk is, or was at an earlier look, below the reserve."""
+        """Return whether the lab's disk is, or was at an earlier check, below the reserve."""
         free = free_room(self.disk)
         self._disk_short |= free.size < self.limits.reserve or free.files < self.limits.reserve_files
         return self._disk_short
@@ -287,9 +287,9 @@ def _start(
 
 
 def _go(child: subprocess.Popen[bytes]) -> None:
-    """Let the command begin: by now the sandbox is tied to our life.
+    """Let the command begin: by now the sandbox dies if we do.
 
-    Were we killed before that, the command would read the end of its input instead, and stop.
+    If we are killed before that, the command's shell reads the end of its input instead, and exits.
     """
     if child.stdin is not None:
         with contextlib.suppress(BrokenPipeError):
@@ -298,7 +298,7 @@ def _go(child: subprocess.Popen[bytes]) -> None:
 
 
 def _end(child: subprocess.Popen[bytes], *, kill: bool) -> tuple[int, bool]:
-    """Return the exit status of a command that ended, or is killed now, and whether it was killed here.
+    """Wait for a command, or kill it; return its exit status, and whether it was killed here.
 
     The sandbox's init dies with the process we started, and with it every process inside.
     """
@@ -326,7 +326,7 @@ def _not_started(complaints: list[str]) -> SandboxFailed:
 
 
 def _outer(place: SandboxPlace, group: str) -> list[str]:
-    """The mount namespace, its mounts, and the way down to the build user."""
+    """Return the command that makes the mounts in a namespace and switches to the build user."""
     uid, gid = build_owner()
     root = os.geteuid() == 0
     paths = [place.source.lower, place.source.upper, place.objects.lower, place.objects.upper]
@@ -347,13 +347,13 @@ def _outer(place: SandboxPlace, group: str) -> list[str]:
 
 
 def _bwrap(environment: dict[str, str], calls: int, shown: Iterable[str]) -> list[str]:
-    """The namespaces. calls: the descriptor of the filter of system calls; shown: see SandboxPlace."""
+    """Return the bwrap command. calls: the descriptor of the filter of system calls; shown: see SandboxPlace."""
     uid, gid = build_owner()
     argv = ["bwrap", "--unshare-all", "--unshare-user", "--uid", str(uid), "--gid", str(gid)]
-    # Else process 1 of the sandbox is bwrap, started outside: what is in its memory and environment is seen inside.
+    # Else process 1 of the sandbox is bwrap, which started outside: its memory and environment could be read inside.
     argv += ["--as-pid-1"]
     argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "kperflab"]
-    # In a user namespace of its own a process would have capabilities, and all the kernel's code behind them.
+    # In a user namespace of its own a process would have capabilities, and could reach all the kernel's code behind them.
     argv += ["--disable-userns", "--seccomp", str(calls)]
     argv += ["--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
     for name in ("bin", "sbin", "lib", "lib64"):
@@ -362,7 +362,7 @@ def _bwrap(environment: dict[str, str], calls: int, shown: Iterable[str]) -> lis
     argv += ["--dir", "/build"]
     argv += ["--ro-bind", "/mnt/linux", SOURCE, "--bind", "/mnt/obj", OBJECTS, "--bind", "/mnt/out", OUT]
     argv += [word for name in shown for word in ("--ro-bind", f"/mnt/{name}", f"/build/{name}")]
-    # Memory that no quota counts.
+    # No quota counts this memory.
     argv += ["--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
     argv += ["--remount-ro", "/", "--clearenv", "--chdir", OBJECTS]
     for name, value in environment.items():
@@ -371,15 +371,15 @@ def _bwrap(environment: dict[str, str], calls: int, shown: Iterable[str]) -> lis
 
 
 def _hidden() -> list[str]:
-    """Nothing in place of what /proc tells of the machine: its keys, the addresses of its kernel, its timers."""
+    """Return options that hide the files of /proc about the machine: its keys, the addresses of its kernel, its timers."""
     files = [path for name in _HIDDEN if (path := Path("/proc", name)).exists()]
     return [part for path in files for part in ("--ro-bind", "/dev/null", str(path))]
 
 
 def _limited(limits: Limits) -> list[str]:
-    """Set inside the sandbox's user namespace, where only its own processes are counted."""
+    """Return the command that sets limits; it runs in the sandbox's user namespace, where only its processes count."""
     return [
-        # Who looks at pages, and a boot that is timed by another process, go first.
+        # Page requests, and a boot that another process times, go first.
         "nice",
         f"-n{NICE}",
         "prlimit",

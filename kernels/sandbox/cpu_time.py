@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The CPU time that a sandboxed command used, and the time it was ready to run but the host ran something else.
+"""The CPU time that a sandboxed command used, and the time it was ready to run.
 
 A deadline of wall time alone blames a submission for a busy host. So the watcher samples how many of the command's processes are
-ready to run. Where they got less than half of the CPU time that they were ready for, the host was too slow; a command that sleeps, waits
-for itself or computes without end did not lack CPUs. The command can influence neither figure except by really being ready
-to run while others have the CPU.
+ready to run. If they got less than half of the CPU time that they were ready for, the host was too slow; a command that sleeps, waits
+for itself or computes without end did not lack CPUs. The command can influence the result only by really being ready
+to run while other processes have the CPU.
 
 The control group counts the time. Without one it is summed over the living processes and the children that they have waited for.
 """
@@ -16,7 +16,7 @@ from kernels.processes.stats import family_of, read_process
 from kernels.sandbox.memory import MemoryGroup
 
 _EVERY_S = 1.0
-# A shorter wait for a CPU happens on any host, and no deadline of the lab is near it.
+# Shorter waits for a CPU happen on any host, and every deadline of the lab is far longer.
 _LEAST_S = 10.0
 
 
@@ -50,7 +50,7 @@ class CpuUse:
         return self._summed if counted is None else counted
 
     def starved(self) -> bool:
-        """Return whether the command was ready to run most of the time and got less than half of that."""
+        """Return whether the command was ready to run most of the time and got less than half of the CPU time it was ready for."""
         wall = time.monotonic() - self._started
         if self.ready_seconds < _LEAST_S:
             return False

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Limit how much disk one build may fill, in bytes and in files, watched from outside while it runs.
 
-The count of a whole build takes a fraction of a second, which is too dear for every look. So the file system's own counters are
-looked at, for nothing, and the build's folders are counted only once the file system has filled by as much as the build may
-still take; and now and then in any case, in case somebody else frees room meanwhile. A count goes on in small pieces.
+Counting a whole build takes a fraction of a second, which is too expensive for every check. So each check reads the file system's own
+counters, which costs nothing, and the build's folders are counted only once the file system has filled by as much as the build may
+still take; and now and then in any case, since other processes may free room meanwhile. Counting proceeds in small steps.
 """
 
 import os
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BLOCK = 512
-# Of what is free when a build starts it gets half, but never less than a usual build takes.
+# A build gets half of the space that is free when it starts, but never less than a usual build takes.
 _LEAST_BYTES, _LEAST_FILES = 4 << 30, 200_000
 _SLICE_S = 0.25
-# A count in any case, but so seldom that it stays below half a percent of a CPU.
+# Count regularly in any case, but seldom enough to use less than half a percent of a CPU.
 _EVERY_S, _EVERY_COUNTS = 30.0, 200
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -31,7 +31,7 @@ class DiskUse:
 
 
 def free_room(folder: Path) -> DiskUse:
-    """Return what is left for the lab on the file system of a folder; one that does not count files has many."""
+    """Return the room left for the lab on a folder's file system; the number of files is huge if the file system counts none."""
     status = os.statvfs(folder)
     return DiskUse(status.f_bavail * status.f_frsize, status.f_favail if status.f_files else 1 << 60)
 
@@ -51,7 +51,7 @@ class Quota:
         self._next, self._spent = time.monotonic() + _EVERY_S, 0.0
 
     def exceeded(self) -> bool:
-        """Return whether the folders are too large; check, and continue a count for a quarter of a second."""
+        """Return whether the folders are too large; start a count if one is due, and count for up to a quarter of a second."""
         if self._counting is None and self._due():
             self._free, self._spent = free_room(self._folders[0]), 0.0
             self._counting = self._count()
@@ -81,7 +81,7 @@ class Quota:
         return self._counted.size > self.most.size or self._counted.files > self.most.files
 
     def _count(self) -> Iterator[None]:
-        """Count again, a folder at each step. A folder that cannot be looked into counts as too much: it hides what is in it."""
+        """Count again, one folder per step. A folder that cannot be read counts as over the limit, because it hides its contents."""
         size = files = 0
         for top in self._folders:
             root = os.open(top, _FLAGS)
@@ -98,7 +98,7 @@ class Quota:
                         return
                     size, files = size + inside.size, files + inside.files
                     waiting += within
-                    # A count that is under way may show that it is too much already, never that it is less than before.
+                    # An unfinished count may show that the limit is exceeded, never that less is used than before.
                     self._counted = DiskUse(max(self._counted.size, size), max(self._counted.files, files))
                     yield
             finally:
@@ -107,7 +107,7 @@ class Quota:
 
 
 def _look(root: int, path: str) -> tuple[list[str], DiskUse]:
-    """Return the folders of a folder and how much its entries take, without following a link."""
+    """Return the folders in a folder and the disk use of its entries, without following a link."""
     folder = os.open(path, _FLAGS, dir_fd=root)
     size = files = 0
     within = []

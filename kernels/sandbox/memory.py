@@ -2,11 +2,11 @@
 """Limit the memory of everything a command starts, where cgroups allow it, and report whether the kernel killed any of it.
 
 The limits of prlimit apply to each process alone; a control group limits them together, so that a
-hostile build meets its own limit before the machine's. Only root may make one; others do without.
+hostile build meets its own limit before the machine's. Only root may make one; other users do without.
 
-A process that the kernel kills for memory ends as one that an operator kills. The group counts the former. Without a group the
-machine's own counter decides: then a kill for memory elsewhere, at the same time, is taken for one of ours. Where that is missing
-too (before Linux 4.13), nothing was killed for memory.
+A process that the kernel kills for memory looks the same as one that an operator kills. The group counts the former. Without a group
+the machine's own counter decides: then a kill for memory elsewhere, at the same time, is taken for one of ours. Where that counter is
+missing too (before Linux 4.13), kills are never attributed to memory.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
 _VMSTAT = Path("/proc/vmstat")
-# Where versions 2 and 1 count what was killed in a group.
+# Files in which cgroup versions 2 and 1 count the processes killed in a group.
 _COUNTERS = ("memory.events", "memory.oom_control")
-# Where versions 2 and 1 count CPU time: file, name of the field ("": the only one), units in a second.
+# Files in which cgroup versions 2 and 1 count CPU time: file, name of the field ("": the only one), units in a second.
 _CPU_FILES = (("cpu.stat", "usage_usec", 1e6), ("cpuacct.usage", "", 1e9))
 _PREFIX = "kperflab-build"
 # The kernel may take a moment to see that the last process is gone.
@@ -30,14 +30,14 @@ _numbers = itertools.count(1)
 
 
 def physical_memory() -> int:
-    """Bytes of memory this machine has."""
+    """Return the bytes of memory of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 class MemoryGroup:
     """A control group, or its replacement where none can be made. procs: its cgroup.procs file, or "".
 
-    joins: the cgroup.procs files that a process writes itself to, one for each resource; none without a group.
+    joins: the cgroup.procs files into which a process writes its number, one for each resource; none without a group.
     """
 
     def __init__(self, folder: Path | None, counting: Path | None = None) -> None:
@@ -49,13 +49,13 @@ class MemoryGroup:
         self._counting = counting or folder
 
     def members(self) -> list[int]:
-        """Return the process numbers in the group, none without a group."""
+        """Return the process numbers in the group; empty without a group."""
         with contextlib.suppress(OSError):
             return [int(number) for number in Path(self.procs).read_text().split()] if self.procs else []
         return []
 
     def cpu_seconds(self) -> float | None:
-        """Return the CPU time of all that ever ran in the group; None where no group counts it."""
+        """Return the CPU time of all processes that ever ran in the group; None where no group counts it."""
         for name, field, units in _CPU_FILES if self._counting else ():
             with contextlib.suppress(OSError):
                 for line in (self._counting or Path()).joinpath(name).read_text().splitlines():
@@ -80,7 +80,7 @@ def _kills(file: Path) -> int | None:
 
 @contextlib.contextmanager
 def memory_group(limit: int, root: Path = _ROOT) -> Iterator[MemoryGroup]:
-    """A new group with this limit in bytes, as far as there can be one."""
+    """Yield a new group with this limit in bytes, or its replacement if none can be made."""
     group = _make(limit, root)
     # Version 1 counts CPU time in a tree of its own.
     counting = _make_counting(root, group) if group and group.parent != root else None
@@ -99,7 +99,7 @@ def _make(limit: int, root: Path) -> Path | None:
         group = parent / f"{_ours()}.{os.getpid()}.{next(_numbers)}"
         with contextlib.suppress(OSError):
             group.mkdir()
-            # Not there: the directory is not a control group, or its parent hands down no memory limits.
+            # If it is missing, the directory is not a control group, or its parent does not enable memory limits.
             if (group / file).exists():
                 (group / file).write_text(str(limit))
                 return group
@@ -123,9 +123,9 @@ def _ours() -> str:
 
 
 def end_leftovers(root: Path = _ROOT) -> int:
-    """Kill what killed builders have left in their groups, and remove those; how many processes there were.
+    """Kill the processes in the groups of builders that were killed, and remove the groups; return the number of processes.
 
-    A sandbox dies with its builder, but for one that is killed while bwrap sets it up: its child would wait for ever.
+    A sandbox dies with its builder, except if the builder is killed while bwrap sets it up: its child would wait for ever.
     """
     count = 0
     for parent in (root, root / "memory", root / "cpuacct"):
@@ -137,10 +137,10 @@ def end_leftovers(root: Path = _ROOT) -> int:
 
 
 def _kill_all(group: Path) -> int:
-    """Kill every process of the group; those that remain are dying and start nothing any more."""
+    """Kill every process of the group and return their number; any that remain are dying and start no others."""
     count, deadline = 0, time.monotonic() + _END_S
     with contextlib.suppress(OSError):
-        # Again while there is somebody, who was about to fork; but one that waits for a disk is not waited for.
+        # Repeat while any are left: they may have been about to fork. But processes that hang in disk I/O are not waited for.
         while (pids := (group / "cgroup.procs").read_text().split()) and time.monotonic() < deadline:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
-# A longer line is cut into several: it must not fill the memory.
+# Longer lines are cut into several, so that they cannot fill the memory.
 MAX_LINE = 4096
 _CHUNK = 65536
 # Control characters would act on the terminal or the page that shows the log.
@@ -18,7 +18,7 @@ _CONTROL = dict.fromkeys((*range(9), *range(10, 32), *range(127, 160)))
 class LineReader:
     """The lines of a child's standard output, as they come.
 
-    ended: the child closed its output. overflow: it wrote more than `limit` bytes.
+    ended: whether the child closed its output. overflow: whether it wrote more than `limit` bytes.
     """
 
     def __init__(self, child: subprocess.Popen[bytes], limit: int) -> None:

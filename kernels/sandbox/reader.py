@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read files of strangers in a process of its own, which has no privileges and reaches nothing.
+"""Read strangers' files in a separate process, which has no privileges and can reach nothing else.
 
 A caller names a reader ("package.module:function"), a request of JSON values and open files. The function gets the
-request first: it may import and load what it needs, and returns a second function. That one gets the files once the
+request first: it may import and load what it needs, and returns a second function. The second gets the files once the
 process has given up its privileges (reader_server.py), and returns JSON and blobs of bytes.
 
-What comes back is as untrusted as the files were: callers check it against what they asked for.
+The answer is as untrusted as the files: callers check it against their request.
 """
 
 import atexit
@@ -34,8 +34,8 @@ TRAILER = struct.Struct("<4sid")
 """After the answer: a mark, the wait status of the reader, its CPU seconds."""
 MARK = b"KPAR"
 LENGTH = struct.Struct("<Q")
-# A reader that waits for the CPUs of a busy host has done nothing wrong: it gets so many times its CPU seconds. One that
-# has used a part of them by then had work that no honest file makes.
+# A reader that waits for the CPUs of a busy host has done nothing wrong: its deadline is this many times its CPU seconds. If it has
+# used more than the share below by then, the file made more work than an honest one does.
 WALL_FACTOR = 10
 _HONEST_SHARE = 0.1
 _GRACE_S = 10.0
@@ -70,8 +70,8 @@ def read_apart(
 ) -> ReaderAnswer:
     """Run a reader over open files. what: names them in messages ("the guest's records").
 
-    Raises ReadingStopped, the sender's fault, when the reader hits a limit or fails in a way nobody foresaw;
-    ReaderUnavailable, the lab's, when it cannot be started or the host is too busy for it.
+    Raises ReadingStopped, the sender's fault, when the reader hits a limit or fails unexpectedly;
+    ReaderUnavailable, the lab's fault, when it cannot be started or the host is too busy for it.
     """
     limits = limits or ReaderLimits()
     with _readers.lock:
@@ -93,7 +93,7 @@ def read_apart(
 
 @contextlib.contextmanager
 def opened(*paths: Path) -> Iterator[list[int]]:
-    """Open regular files, for read_apart. Raises ReaderUnavailable for anything else: a folder, a link, a device."""
+    """Yield descriptors of regular files, for read_apart. Raises ReaderUnavailable for anything else: a folder, a link, a device."""
     with contextlib.ExitStack() as stack:
         yield [_open(path, stack) for path in paths]
 
@@ -121,7 +121,7 @@ class _Readers:
     def ask(
         self, reader: str, request: Mapping[str, Any], files: Sequence[int], limits: ReaderLimits
     ) -> socket.socket:
-        """Send a request; returns the end of the pipe that the answer comes through."""
+        """Send a request; return our end of the socket pair through which the answer comes."""
         text = {"reader": reader, "request": request, "seconds": limits.seconds, "memory": limits.memory}
         message = json.dumps({**text, "answer": limits.answer}).encode()
         if len(message) > REQUEST_BYTES:
@@ -150,7 +150,7 @@ class _Readers:
         self._server = self._socket = None
 
     def _started(self) -> socket.socket:
-        # A fork of ours shares the socket: it needs a server of its own.
+        # A forked child shares our socket, so it needs a server of its own.
         if self._socket is not None and self._owner == os.getpid():
             return self._socket
         if self._socket is not None:
@@ -178,19 +178,19 @@ atexit.register(_readers.stop)
 
 
 def _environment() -> dict[str, str]:
-    """Return only where programs and our code are: no password is ever in a reader's memory."""
+    """Return only the paths of programs and of our code: no password is ever in a reader's memory."""
     return {
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(_TOP),
         "LC_ALL": "C.UTF-8",
-        # Each thread would want a stack of its own, and a process to count.
+        # Each thread would need a stack of its own, and count as a process.
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
     }
 
 
 def _read_all(pipe: socket.socket, limits: ReaderLimits) -> bytes:
-    """Everything until the other end closes, or one byte more than is allowed."""
+    """Return everything until the other end closes; stop once it is more than is allowed."""
     most_s = WALL_FACTOR * limits.seconds + _GRACE_S
     end = time.monotonic() + most_s
     data = bytearray()

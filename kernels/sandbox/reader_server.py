@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The program behind reader.py: waits for requests on standard input and forks a reader for each.
 
-Before a reader sees the first byte of its files it gives everything away: its user (root becomes the build user), its
-limits of CPU time, memory, files and processes, new privileges, and by seccomp every system call but those that read
-what is open, manage memory, write the answer and end. It can open no file, start no program and reach no network.
-This process itself holds no secret: it is started with an empty environment and never reads a file of a stranger.
+Before a reader sees the first byte of its files it drops its privileges: root becomes the build user; CPU time, memory,
+files and processes are limited; it can gain no new privileges; and seccomp forbids every system call but those that read
+open files, manage memory, write the answer and exit. It can open no file, start no program and reach no network.
+The server itself holds no secret: it starts with a minimal environment and never reads a stranger's file.
 """
 
 import contextlib
@@ -75,13 +75,13 @@ Result = tuple[Any, Sequence[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A file that was opened for a reader, with what readers use of a Path."""
+    """A file that was opened for a reader, with the methods of a Path that readers use."""
 
     number: int
     name: str
 
     def read_bytes(self) -> bytes:
-        """Return all of it."""
+        """Return its bytes."""
         size, parts, at = os.fstat(self.number).st_size, [], 0
         while at < size and (part := os.pread(self.number, min(size - at, 1 << 30), at)):
             parts.append(part)
@@ -95,7 +95,7 @@ class HeldFile:
 
 def serve() -> None:
     """Answer requests until the other end hangs up."""
-    # Attendants are collected by the kernel.
+    # The kernel reaps the attendants.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     asked = socket.socket(fileno=0)
     while True:
@@ -106,7 +106,7 @@ def serve() -> None:
         module, _, name = request["reader"].partition(":")
         prepare = getattr(importlib.import_module(module), name)
         if os.fork() == 0:
-            # os._exit: nothing of the server's own may run in its children.
+            # os._exit: none of the server's exit handlers may run in its children.
             try:
                 asked.close()
                 _attend(files, request, prepare)
@@ -117,7 +117,7 @@ def serve() -> None:
 
 
 def _attend(files: list[int], request: dict[str, Any], prepare: Callable[..., Any]) -> None:
-    """Wait for the reader, and say behind its answer how it ended."""
+    """Run the reader, wait for it, and append its exit status and CPU time to its answer."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     answer = files[0]
     reader = os.fork()
@@ -143,7 +143,7 @@ def _result(files: list[int], request: dict[str, Any], prepare: Callable[..., An
         value, blobs = read(held)
     except MemoryError:
         return {"stopped": {"kind": "memory"}}, ()
-    # Whatever a file makes a reader raise is an answer about that file.
+    # Any exception that a file causes in a reader is an answer about that file.
     except Exception as exc:
         detail = "".join(traceback.format_tb(exc.__traceback__, 20))
         return {"stopped": {"kind": "unforeseen", "name": type(exc).__name__, "detail": detail}}, ()
@@ -164,7 +164,7 @@ def _write(answer: int, data: bytes) -> None:
 
 
 def _lock(seconds: float, memory: int) -> None:
-    """Give away what a reader does not need. From here on nothing is trusted."""
+    """Drop the privileges that a reader does not need. From here on nothing is trusted."""
     for kind, most in (
         (resource.RLIMIT_CPU, max(1, round(seconds))),
         (resource.RLIMIT_AS, _address_space() + memory),
@@ -182,7 +182,7 @@ def _lock(seconds: float, memory: int) -> None:
         os.setgroups([])
         os.setresgid(group, group, group)
         os.setresuid(user, user, user)
-    # Changing the user forgets both.
+    # Changing the user resets both.
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _LIBC.prctl(_PR_SET_DUMPABLE, 0)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
@@ -204,7 +204,7 @@ def _unprivileged() -> tuple[int, int]:
 
 
 def _address_space() -> int:
-    """Bytes of address space that this process has now."""
+    """Return the bytes of address space that this process uses now."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 

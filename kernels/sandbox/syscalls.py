@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The system calls a build may make: an allow list, as a filter program for bwrap's --seccomp.
 
-Compilers, shells, make and interpreters need files, memory, processes, time and pipes. Whatever is not listed does not exist for a
-build (ENOSYS, upon which libraries fall back): that covers what kernels of the future add. docs/design/sandbox.md argues the choice.
+Compilers, shells, make and interpreters need files, memory, processes, time and pipes. A call that is not listed does not exist for a
+build (ENOSYS, upon which libraries fall back); this includes calls that future kernels add. docs/design/sandbox.md argues the choice.
 """
 
 import errno
@@ -35,7 +35,7 @@ _ALLOWED = {
         fork vfork execve execveat exit exit_group wait4 waitid prctl arch_prctl set_tid_address set_robust_list
         get_robust_list rseq futex sched_yield getcpu sched_getaffinity sched_getparam sched_getscheduler
         sched_get_priority_max sched_get_priority_min getpriority setpriority getrlimit setrlimit prlimit64 getrusage""",
-    # Signals reach no further than the namespace of processes; without capabilities, users change to themselves alone.
+    # Signals do not leave the PID namespace; without capabilities, a process can only switch to its own user.
     "signals and who one is": """
         kill tkill tgkill rt_sigaction rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigpending
         rt_sigqueueinfo sigaltstack getpid getppid gettid getuid geteuid getgid getegid getresuid getresgid getgroups
@@ -46,7 +46,7 @@ _ALLOWED = {
         sendmsg recvmsg sendmmsg recvmmsg""",
 }
 
-# Refused as file systems and kernels do that lack the feature: programs know these answers.
+# Refused like on file systems and kernels that lack the feature: programs expect these errors.
 _REFUSED = {
     "setxattr": errno.EOPNOTSUPP,
     "lsetxattr": errno.EOPNOTSUPP,
@@ -60,7 +60,7 @@ _REFUSED = {
 # them: it does not exist, and libraries use clone.
 _CLONE_NEW = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _WORD = 0xFFFFFFFF
-# What isatty, ls, shells and cp ask. Not TIOCSTI and TIOCLINUX, which type into a terminal.
+# The requests of isatty, ls, shells and cp. Not TIOCSTI and TIOCLINUX, which type into a terminal.
 _IOCTLS = {
     "TCGETS": 0x5401,
     "TIOCGPGRP": 0x540F,
@@ -108,7 +108,7 @@ def filter_program() -> bytes:
 
 
 def filter_file() -> int:
-    """Return a descriptor of a new file in memory that holds the filter, at its begin. Raises SandboxFailed."""
+    """Return a descriptor of a new file in memory that holds the filter, positioned at its start. Raises SandboxFailed."""
     program = filter_program()
     descriptor = os.memfd_create("kperflab-filter")
     os.write(descriptor, program)
@@ -117,7 +117,7 @@ def filter_file() -> int:
 
 
 def _library() -> ModuleType:
-    """The binding, which looks for the library when it is imported."""
+    """Import the binding, which looks for the library when it is imported."""
     try:
         return importlib.import_module("pyseccomp")
     except (ImportError, RuntimeError, OSError, AttributeError) as exc:

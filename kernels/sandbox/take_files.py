@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Copy files from a directory that untrusted code wrote.
 
-Every directory and file is opened without following a link and relative to the one it was found in,
-must be what it claims to be, has a plain name and a largest size. The code that wrote them has ended.
+Every directory and file is opened without following links and relative to the directory it was found in;
+it must be of the expected kind and have a plain name, and its size is limited. The code that wrote it has ended.
 """
 
 import os
@@ -16,24 +16,24 @@ from kernels.sandbox.disk_quota import free_room
 MAX_FILE = 2 << 30
 MAX_TOTAL = 6 << 30
 MAX_FILES = 20_000
-# How much of what is handed out may be holes, beyond as much as was written; and what stays free on the disk.
+# Bytes of holes that are allowed beyond as many as were written; and bytes that stay free on the disk.
 HOLES, RESERVE = 64 << 20, 256 << 20
-# The only directory within.
+# The only directory in an artifact.
 FOLDER = "modules"
 
-# What a file within is called.
+# A valid file name in an artifact.
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,150}")
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK = 1 << 20
-# QEMU's user reads what a guest boots.
+# QEMU's user must be able to read the kernel.
 _MODE_FOLDER, _MODE_FILE = 0o755, 0o644
 
 
 def take(source: Path, target: Path) -> None:
     """Copy the files of source and of its `modules` to the new directory target.
 
-    Sizes are what files say to be long, holes included, since a copy fills the holes; they are added up before anything is
-    copied. Raises ArtifactRefused for a link, a device, another directory, an odd name, or too much of it; DiskFull.
+    Sizes are apparent sizes, holes included, because a copy fills the holes; they are added up before anything is
+    copied. Raises ArtifactRefused for a link, a device, another directory, an odd name, or too many or too large files; DiskFull.
     """
     _refuse_large(source, target)
     for folder in (target, target / FOLDER):
@@ -52,7 +52,7 @@ def take(source: Path, target: Path) -> None:
 
 
 def _refuse_large(source: Path, target: Path) -> None:
-    """Raise ArtifactRefused or DiskFull where the copy would take more than it may, or than there is."""
+    """Raise ArtifactRefused if the copy would be larger than allowed, DiskFull if it would not fit on the disk."""
     length = taken = 0
     for folder in (source, source / FOLDER):
         descriptor = _open_folder(str(folder))
@@ -61,7 +61,7 @@ def _refuse_large(source: Path, target: Path) -> None:
                 for entry in entries:
                     status = entry.stat(follow_symlinks=False)
                     if not stat.S_ISREG(status.st_mode):
-                        continue  # refused by name, when it is its turn
+                        continue  # refused later, with its name
                     length, taken = length + status.st_size, taken + status.st_blocks * 512
                     if status.st_size > MAX_FILE:
                         raise ArtifactRefused(

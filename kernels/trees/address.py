@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Addresses of git repositories: the only type that functions which talk to a repository accept.
 
-An address has what git is given, the one protocol that git may speak, and the settings that keep it at the place that was checked.
-The submitter names the address, and the lab's machine fetches from it: it must not be a way to talk to what only that machine can
-reach. The name is looked up here, and git goes where this look-up led instead of asking again.
+An address holds the source for git, the one protocol that git may use, and the settings that keep git at the place that was checked.
+The submitter names the address, and the lab's machine fetches from it: it must not be a way to reach hosts that only that machine can
+reach. The name is resolved here, and git connects to the result instead of resolving the name again.
 """
 
 import ipaddress
@@ -22,7 +22,7 @@ from kernels.trees.public_network import is_public
 SCHEMES = {"https": 443, "http": 80, "git": 9418}
 LONGEST = 1000
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
-# What git and curl might read otherwise than we do (a query, a fragment, a backslash, what is not printable) is in no address.
+# No part that git and curl might read differently from us is allowed: a query, a fragment, a backslash, an unprintable character.
 _PLAIN_URL = re.compile(r"[a-z]+://[!$-;=@-\[\]_a-z~]+")
 _WEB = re.compile(r"(https|http|git)://")
 _URL = re.compile(r"(https|http|git|ssh)://[^\s-]\S*")
@@ -32,7 +32,7 @@ _PROXIES = ("http_proxy", "https_proxy", "HTTPS_PROXY")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A checked address. location: as people wrote it; source: as git is given it.
+    """A checked address. location: as the user wrote it; source: as it is passed to git.
 
     Made by `public_address` and `own_address` only.
     """
@@ -51,14 +51,14 @@ class Address:
         if self.protocol != "ssh":
             allowed["GIT_SSH_COMMAND"] = "false"
         if self.public:
-            allowed["HOME"] = os.devnull  # a stranger's server gets no password of a ~/.netrc
+            allowed["HOME"] = os.devnull  # a stranger's server must get no password from ~/.netrc
         if self.by_proxy:
             allowed |= {"no_proxy": "", "NO_PROXY": ""}
         return allowed
 
     @property
     def identity(self) -> str:
-        """Return what identifies this place: the URL, or the folder as an absolute path."""
+        """Return the identity of this place: the URL, or the folder as an absolute path."""
         return self.source if self.protocol == "file" else self.location
 
     @property
@@ -91,12 +91,12 @@ def own_address(location: str) -> Address:
 
 
 def is_local(location: str) -> bool:
-    """Return whether a location is a folder of this machine or reached by ssh, which only people of the lab may name."""
+    """Return whether a location is a folder of this machine or reached by ssh; only users of the lab may name such locations."""
     return not _WEB.match(location)
 
 
 def public_address(location: str, *, private: bool = False) -> Address:
-    """Check the address of a repository that a stranger named. private: also addresses of closed networks.
+    """Return the checked address of a repository that a stranger named. private: also allow addresses of closed networks.
 
     Raises UnknownTree, saying what is wrong with it.
     """
@@ -119,7 +119,7 @@ def public_address(location: str, *, private: bool = False) -> Address:
 
 
 def check_form(location: str) -> None:
-    """Refuse what cannot be the address of a repository that a stranger named, without looking up its name. Raises UnknownTree."""
+    """Refuse a location that cannot be a repository's public address, without looking up its name. Raises UnknownTree."""
     _parse(location)
 
 
@@ -146,7 +146,7 @@ def _parse(location: str) -> tuple[SplitResult, str, int]:
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    """Return what a name stands for; nothing where only a proxy can tell. Raises UnknownTree."""
+    """Return the addresses of a host; none if only a proxy can look them up. Raises UnknownTree."""
     try:
         answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Write the files of a tree, or those that differ from another tree's, into a directory.
 
-Whose tree it is does not matter here: it is checked first, and nothing is written through a link.
+The tree need not be trusted: it is checked first, and nothing is written through a link.
 """
 
 import os
@@ -73,7 +73,7 @@ def extract_tree(tree: SourceTree, tree_id: str, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     if next(directory.iterdir(), None):
         raise GitFailed(f"{directory} is not empty: remove what is in it, then try again")
-    # A bare repository has no work tree until told so; 0 workers are one for each core.
+    # A bare repository has no work tree unless core.bare is off; 0 workers means one for each core.
     settings = ("-c", "core.bare=false", "-c", "checkout.workers=0")
     with temporary_index(tree, tree_id) as environment:
         done = try_git(
@@ -101,7 +101,7 @@ def extract_changes(tree: SourceTree, from_tree: str, to_tree: str, directory: P
     changed = changed_files(tree, from_tree, to_tree)
     with Beneath(directory) as place:
         for file in changed:
-            if not file.added:  # what is at an added path now may be another place, behind a link
+            if not file.added:  # an added path may now lead elsewhere, through a link
                 place.remove(file.path)
         for file in changed:
             if not file.deleted:

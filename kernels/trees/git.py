@@ -39,7 +39,7 @@ FIXED = {
     "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
     "GIT_ALLOW_PROTOCOL": "",  # the fetching function names one
 }
-# Flaws of real history that cannot lead anywhere: a mode written with a leading zero, which git reads as the mode without it, and
+# Harmless flaws of real history: a mode written with a leading zero, which git reads as the mode without it, and
 # author lines that early or foreign tools wrote. An author, a mail address and a date are only ever shown as text.
 HARMLESS = (
     "zeroPaddedFilemode",
@@ -62,12 +62,12 @@ SETTINGS = {
     "core.compression": "1",  # 17 s for a kernel tree; the default level takes three times as long
     "gc.auto": "0",  # the commits we make for variants must outlive their refs
     "advice.detachedHead": "false",
-    # Names that are git's own folder on some file system are refused on all.
+    # Names that mean git's own folder on some file system are refused on all.
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
     # Larger blobs are streamed and never compared; a kernel's largest file has about 25 MiB.
     "core.bigFileThreshold": "64m",
-    # What comes from elsewhere is checked object by object, and never by a way that leaves the check out.
+    # Everything that is received is checked object by object; ways of fetching that skip the check are off.
     "transfer.fsckObjects": "true",
     "fetch.fsckObjects": "true",
     "receive.fsckObjects": "true",
@@ -90,7 +90,7 @@ COMMITTER = {
     for field, value in (("NAME", "kperflab"), ("EMAIL", "kperflab@localhost"), ("DATE", "@0 +0000"))
 }
 DEADLINE_S = 120.0
-# The diff of a long series, or a list of a large kernel's files; nothing that we ask git for is longer.
+# Enough for the diff of a long series, or a list of a large kernel's files; no other output is longer.
 MOST_OUTPUT = 512 << 20
 DISK_FULL = re.compile(r"No space left on device|Out of diskspace|Disk quota exceeded")
 TOO_MUCH_MEMORY = re.compile(r"[Oo]ut of memory|malloc failed|mmap failed|Cannot allocate memory")
@@ -110,7 +110,7 @@ def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def hide_password(text: str) -> str:
-    """Take user names and tokens out of the URLs in a text, before it is shown or stored."""
+    """Return a text without the user names and tokens of its URLs, to be shown or stored."""
     return _PASSWORD.sub("//", text)
 
 
@@ -124,14 +124,14 @@ def try_git(
     most_output: int = MOST_OUTPUT,
     watch: Callable[[bytes], None] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git and return its status and output, whatever the status; of stderr the last 64 KiB.
+    """Run git and return its status and output, whatever the status; stderr is cut to its last 64 KiB.
 
-    most_bytes: how large a file it may write; most_memory: how many bytes it may allocate; most_output: how many it may print;
+    most_bytes: the size of the largest file it may write; most_memory: the bytes it may allocate; most_output: the bytes it may print;
     watch: gets the end of stderr while git runs. Raises GitFailed at the deadline, OutputTooLong, HostUnfit, DiskFull.
     """
     limits = {"fsize": most_bytes, "data": most_memory}
     options = [f"--{name}={value}" for name, value in limits.items() if value is not None]
-    # With the signal ignored a write over the limit fails, and git says so instead of dying without a word.
+    # If the signal is ignored, a write over the limit fails and git reports it, instead of dying silently.
     limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--core=0", *options, "--"] if options else []
     command = [*limited, *git_command(*arguments)]
     # Only a command that waits for another host can run forever; all others end with their pipes.

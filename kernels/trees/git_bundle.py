@@ -45,7 +45,7 @@ def write_bundle(repository: Path, commit: str, base: str, file: Path) -> None:
 
 
 def take_bundle(repository: Path, file: Path, commit: str, base: str) -> None:
-    """Take the one commit of a bundle into a repository, over a base that it has, or without its history.
+    """Add the one commit of a bundle to a repository: over a base that the repository has, or without history.
 
     Raises BundleRefused for anything that write_bundle would not write, GitFailed, DiskFull; then nothing is stored.
     """
@@ -57,7 +57,7 @@ def take_bundle(repository: Path, file: Path, commit: str, base: str) -> None:
             _index(repository, source, Path(place), commit, shallow=not base)
             _must_be_whole(repository, Path(place), commit, base)
             (repository / "objects" / "pack").mkdir(exist_ok=True)
-            # The index last: a pack without one is not looked at.
+            # The index last: git ignores a pack without one.
             for path in sorted(
                 (Path(place) / "pack").iterdir(), key=lambda pack_file: pack_file.suffix == ".idx"
             ):
@@ -94,7 +94,7 @@ def _pack(repository: Path, names: bytes, file: Path) -> Path:
 
 
 def _read_head(source: IO[bytes], commit: str, base: str) -> None:
-    """Leave the file at its pack. Raises BundleRefused unless it says just what it is to say."""
+    """Read the head and leave the file positioned at its pack. Raises BundleRefused unless the head is the expected one."""
     lines = []
     while (line := source.readline(_MOST_HEAD)) not in (b"\n", b""):
         lines.append(line)
@@ -103,7 +103,7 @@ def _read_head(source: IO[bytes], commit: str, base: str) -> None:
     wanted = [_HEAD.decode(), *([f"-{base}"] if base else []), f"{commit} refs/kperflab/{commit}\n"]
     said = [head_line.decode("utf-8", "replace") for head_line in lines]
     if base and len(said) == 3:
-        said[1] = said[1].split(" ", 1)[0].rstrip("\n")  # git puts a subject behind it
+        said[1] = said[1].split(" ", 1)[0].rstrip("\n")  # git appends the subject
     if said != wanted or line != b"\n":
         raise BundleRefused(f"the bundle of {commit[:12]} is of another commit and was refused")
 
@@ -117,7 +117,7 @@ def _index(repository: Path, source: IO[bytes], place: Path, commit: str, *, sha
         "index-pack",
         "--stdin",
         "--fix-thin",
-        # Links of a commit without its history lead nowhere; what it needs is looked at afterwards.
+        # A commit without its history has links that lead nowhere; the objects that it needs are checked afterwards.
         "--strict" if not shallow else "--fsck-objects",
         f"--max-input-size={MOST_BYTES}",
         data=source.read(MOST_BYTES + 1),
@@ -127,11 +127,11 @@ def _index(repository: Path, source: IO[bytes], place: Path, commit: str, *, sha
 
 
 def _must_be_whole(repository: Path, place: Path, commit: str, base: str) -> None:
-    """The commit and all that it names are there, and nothing else has come."""
+    """Raise BundleRefused unless the commit and everything that it names are there."""
     over = ("--not", base) if base else ()
     shallow: tuple[str, ...] = ()
     if not base:
-        # As if it were marked already.
+        # Treat the commit as shallow already.
         (place / "shallow").write_text(_shallow_with(repository, commit))
         shallow = ("--shallow-file", str(place / "shallow"))
     if said := _in_place(repository, place, *shallow, "rev-list", "--objects", "--quiet", commit, *over):
@@ -152,7 +152,7 @@ def _in_place(repository: Path, place: Path, *arguments: str, data: bytes = b"")
 
 
 def _mark_shallow(repository: Path, commit: str) -> None:
-    """Tell git that this commit's history is not here, and not missed."""
+    """Tell git that this commit's history is missing on purpose."""
     draft = repository / ".shallow.draft"
     draft.write_text(_shallow_with(repository, commit))
     draft.replace(repository / "shallow")
@@ -165,12 +165,12 @@ def _shallow_with(repository: Path, commit: str) -> str:
 
 
 def tree_from_bundle(name: str, root: Path, file: Path, commit: str) -> None:
-    """Make the tree of that name here of a bundle of one commit, or take the commit into it. Raises as take_bundle."""
+    """Make the tree of that name from a bundle of one commit, or add the commit to it. Raises as take_bundle."""
     repository = root / f"{name}.git"
     with locked(name, root), appearing(repository) as place:
         if not (place / "HEAD").exists():
             make_bare(place)
             run_git(place, "config", "kperflab.default", commit)
-            # No archive of this machine: one that is imported later is read again.
+            # Not an archive of this machine, so one that is imported later is read.
             run_git(place, "config", "kperflab.archive", "store")
         take_bundle(place, file, commit, "")

@@ -8,8 +8,8 @@ from kernels.errors import UnknownRevision
 from kernels.trees.git import run_git, try_git
 from kernels.trees.tree import NamedRevision, SourceTree
 
-# A subject and an author; the body is git's to keep.
-# NUL is the one byte that none of them can hold.
+# A subject and an author; the body stays in git.
+# NUL is the one byte that none of the fields can hold.
 _FORMAT = "%H%x00%s%x00%an <%ae>%x00%aI"
 _FIELDS = 4
 _UNDATED = "1970-01-01T00:00:00+00:00"
@@ -18,7 +18,7 @@ _SUBJECT_LENGTH = 500
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One commit. position: how many commits are before it on its line of first parents; date is ISO 8601."""
+    """One commit. position: the number of commits before it on its line of first parents; date is ISO 8601."""
 
     commit: str
     position: int
@@ -77,7 +77,7 @@ def _fields(out: bytes) -> list[str]:
 
 
 def _dated(date: str) -> str:
-    """Return a date that other programs can read; git writes none, or its own format, for one that it cannot read."""
+    """Return a date as ISO 8601, the epoch if it is none: git writes nothing, or its own format, for a date it cannot read."""
     try:
         return datetime.fromisoformat(date).isoformat()
     except ValueError:
@@ -85,5 +85,5 @@ def _dated(date: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Strangers write subjects: what a terminal would obey is shown as an escape."""
+    """Return a stranger's text with control characters, which a terminal would obey, as escapes."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

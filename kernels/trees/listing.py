@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """List the files of a git tree, within limits, and refuse a tree that could not be written safely.
 
-Every command that walks a whole tree of a stranger comes after this check: ten nested trees can name ten thousand million files,
+This check comes before every command that walks a stranger's whole tree: ten nested trees can name ten thousand million files,
 and a blob of a few KiB can unpack to many GiB.
 """
 
@@ -52,7 +52,7 @@ def check_tree(repository: Path, tree_id: str) -> None:
 
 
 def _entries(repository: Path, tree_id: str) -> list[tuple[str, int, str]]:
-    """Mode, size in bytes and path of each file; submodules have no size."""
+    """Return mode, size in bytes and path of each file; the size of a submodule is 0."""
     try:
         done = try_git(
             f"--git-dir={repository}", "ls-tree", "-r", "-l", "-z", "--full-tree", "--end-of-options", tree_id,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Decide by a positive rule whether an address is public or of a closed network.
 
-Public is what lies in the unicast space that registries hand out and in no block set aside for something else. An address that stands
-for another one (a tunnel, a translation, a mapped address) is not public, whatever it stands for.
+An address is public if it lies in the unicast space that registries assign and in no block reserved for another purpose. An address that
+stands for another one (a tunnel, a translation, a mapped address) is not public, whatever it stands for.
 """
 
 from ipaddress import IPv4Address, IPv6Address, ip_network
@@ -29,7 +29,7 @@ _SPECIAL_4 = tuple(
         "203.0.113.0/24",
     )
 )
-# All that registries hand out of IPv6 so far; mapped (::ffff:0:0/96), compatible (::/96), translated (64:ff9b::/96,
+# All IPv6 space that registries assign so far; mapped (::ffff:0:0/96), compatible (::/96), translated (64:ff9b::/96,
 # 64:ff9b:1::/48), discarded (100::/64), site-local (fec0::/10), private (fc00::/7) and link-local addresses are outside of it.
 _UNICAST_6 = ip_network("2000::/3")
 _SPECIAL_6 = tuple(
@@ -46,7 +46,7 @@ _SPECIAL_6 = tuple(
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Return whether an address is anybody's to reach, and leads to no other one."""
+    """Return whether anybody can reach an address, and it leads to no other address."""
     if isinstance(address, IPv4Address):
         first, last = _UNICAST_4
         return first <= address <= last and not any(address in network for network in _SPECIAL_4)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Talk to a git repository elsewhere: list its branches and tags, and fetch them into a bare one of ours.
 
-Nothing of the other side is trusted: it may be endless, redirect to another place, or send objects that no git would write.
+The other side is not trusted: it may send data without end, redirect to another place, or send objects that no git would write.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ LONGEST_REF = 250
 # With a depth git refuses the old protocol of plain files over http, which skips the check of objects and may lead to other hosts.
 # This depth means the whole history.
 WHOLE = "--depth=2147483647"
-# What a fetch leaves free of the disk.
+# Bytes of the disk that a fetch leaves free.
 RESERVE = 256 << 20
 
 _FLAW = re.compile(
@@ -43,17 +43,17 @@ _NO_SUCH_REPOSITORY = re.compile(r"not found|does not appear to be a git repo|do
 _TOO_LARGE = re.compile(r"File too large|signal 25|pack exceeds", re.IGNORECASE)
 _REDIRECTED = re.compile(r"returned error: 30\d")
 _PLAIN_FILES = re.compile(r"dumb http transport does not support")
-# What git's check-ref-format refuses, and what no name of a branch needs.
+# Names that git's check-ref-format refuses, and characters that no branch name needs.
 _BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$|\ufffd")
-# git's own counts of a fetch, with the words for people. What the other side counts is led by "remote: ".
+# git's own progress counts of a fetch, with the words for people. Counts of the other side begin with "remote: ".
 _STAGES = {b"Receiving objects": "receiving objects", b"Resolving deltas": "resolving deltas"}
 _COUNT = re.compile(rb"(?:^|[\r\n])(Receiving objects|Resolving deltas): +(\d{1,3})% ")
-# What a fetch says that is not a complaint: counts, where it fetches from, and the branches that it moves.
+# Output of a fetch that is not a complaint: counts, the address, and the branches that it moves.
 _NO_COMPLAINT = re.compile(
     r"(?:remote: )?(?:[A-Z][a-z]+ [a-z ]+: +\d+%|Enumerating |Counting |Total )|From | [ *+=t-] .* -> "
 )
 Progress = Callable[[str, float], None]
-"""Gets the stage of a fetch in words, and the fraction of it that is done, 0 to 1."""
+"""A callback that gets the stage of a fetch in words, and the fraction of the stage that is done, 0 to 1."""
 
 
 def _memory() -> int:
@@ -64,7 +64,7 @@ def _memory() -> int:
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The limits of a fetch. bytes: of all packs; refs: branches and tags; memory: of git while it checks."""
+    """The limits of a fetch. bytes: of all packs; refs: the number of branches and tags; memory: of git while it checks."""
 
     seconds: float = 3600.0  # a first clone of a kernel over the network takes tens of minutes
     bytes: int = 16 * _GIB  # all of Linux is 3 to 6 GiB
@@ -78,7 +78,7 @@ LOOK = FetchLimits(seconds=60.0, bytes=1 << 20)
 
 @dataclass(frozen=True, slots=True)
 class ListedRefs:
-    """Branches and tags of a repository, by full name, with their objects; head: the branch or commit that HEAD is.
+    """Branches and tags of a repository, by full name, with their objects; head: the branch or commit of HEAD.
 
     commits: those of annotated tags, by the tag's full name.
     """
@@ -89,13 +89,13 @@ class ListedRefs:
 
 
 def location_name(location: str) -> str:
-    """Return a name for the tree at a location: its last word and a hash of the whole, which nobody can find twice."""
+    """Return a name for the tree at a location: its last word and a hash of the whole, which no other location shares."""
     word = re.sub(r"[^a-z0-9]+", "-", location.rstrip("/").removesuffix(".git").rsplit("/", 1)[-1].lower())
     return f"{word.strip('-')[:30].strip('-') or 'tree'}-{hashlib.sha256(location.encode()).hexdigest()}"
 
 
 def branches(address: Address, limits: FetchLimits = LOOK) -> dict[str, str]:
-    """Return the commits that a repository's branches are at, by name, without fetching any. Raises what `ask` does."""
+    """Return the commits of a repository's branches, by name, without fetching any. Raises what `ask` does."""
     refs = list_refs(address, limits).refs
     return {
         ref.removeprefix("refs/heads/"): commit
@@ -144,9 +144,9 @@ def fetch(
     on_note: Callable[[str], None] = lambda _: None,
     on_progress: Progress | None = None,
 ) -> ListedRefs:
-    """Bring branches and tags of a bare repository up to date with another, and return what that has.
+    """Bring branches and tags of a bare repository up to date with another one, and return the other one's refs.
 
-    A tag that is here is never moved: on_note is called with those that the other side has moved. Each object is checked
+    A tag that exists here is never moved: on_note reports the tags that the other side has moved. Each object is checked
     on receipt. Raises TreeTooLarge, TreeUnreadable, DiskFull, and what `ask` does; then no branch is moved.
     """
     ends = time.monotonic() + limits.seconds
@@ -189,12 +189,12 @@ def ask(
     most_bytes: int | None = None,
     on_progress: Progress | None = None,
 ) -> bytes:
-    """Run a git command that talks to an address, and only to that; return what it prints.
+    """Run a git command that talks to an address, and only to that one; return its output.
 
     Raises UnknownTree, TreeUnreadable, SourceUnreachable, TreeTooLarge, OutputTooLong, DiskFull.
     """
     seconds = max(1.0, limits.seconds)
-    here = [f"--git-dir={repository or os.devnull}"]  # never the repository that we happen to stand in
+    here = [f"--git-dir={repository or os.devnull}"]  # never the repository of the current directory
     try:
         done = try_git(
             *address.options,
@@ -218,7 +218,7 @@ def ask(
 
 
 def _tell(on_progress: Progress, output: bytes) -> None:
-    """Hand on the last count that git wrote."""
+    """Report the last progress count that git wrote."""
     if counts := _COUNT.findall(output):
         stage, percent = counts[-1]
         on_progress(_STAGES[stage], min(1.0, int(percent) / 100))
@@ -311,7 +311,7 @@ def _refusal(address: Address, done: subprocess.CompletedProcess[bytes], limits:
 
 
 def _plain(stderr: bytes, address: Address) -> str:
-    """Return git's message without counts, passwords and control characters: a server writes part of it."""
+    """Return git's message without counts, passwords and control characters, because the server writes part of it."""
     lines = re.split(r"[\r\n]+", stderr.decode(errors="replace"))
     text = "\n".join(line.rstrip() for line in lines if line.strip() and not _NO_COMPLAINT.match(line))
     text = text.replace(address.location, address.shown)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Combine the many small packs of a tree's repository: each fetch leaves one, and each look at an object reads them all.
+"""Combine the many small packs of a tree's repository: each fetch leaves one, and each access to an object searches them all.
 
-Packs are rolled up by size, so that the large first one is hardly ever written again. Nothing is dropped: commits that no branch has
-any more are what variants and old experiments stand on. Git writes the new pack before it removes the old ones; a reader that has one of those open
-reads on, and another looks once more at which packs there are.
+Packs are rolled up by size, so that the large first one is hardly ever written again. Nothing is dropped: variants and old experiments
+need commits that no branch has any more. Git writes the new pack before it removes the old ones; a reader that has an old pack open
+continues to read it, and other readers list the packs again.
 """
 
 from contextlib import suppress
@@ -12,7 +12,7 @@ from pathlib import Path
 from kernels.errors import DiskFull, GitFailed
 from kernels.trees.git import try_git
 
-# So many packs stay as they are; a roll-up leaves a handful.
+# Up to this many packs stay as they are; a roll-up leaves a handful.
 MOST_PACKS = 30
 DEADLINE_S = 600.0
 _ROLL_UP = ("repack", "--geometric=2", "-d", "-q", "--no-write-bitmap-index")
@@ -24,9 +24,9 @@ def packs(repository: Path) -> list[Path]:
 
 
 def roll_up(repository: Path, *, seconds: float, memory: int, room: int) -> bool:
-    """Put packs together where there are more than MOST_PACKS; return whether that was done.
+    """Combine packs if there are more than MOST_PACKS; return whether that was done.
 
-    Call it with the tree locked. seconds, memory, room: what it may take at most, in time and bytes. Where it cannot be done everything stays
+    Call it with the tree locked. seconds, memory, room: its limits in time and bytes. If it fails everything stays
     as it is, and the next fetch tries again.
     """
     if len(packs(repository)) <= MOST_PACKS:

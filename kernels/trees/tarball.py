@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Turn a source tarball into one git commit, streaming: decompressor, tar reader, `git fast-import`.
 
-The commit depends on nothing but the archive's files: same paths, modes and bytes, same commit id on every
-machine. No work tree is written, so .gitignore and the file system's manners play no part.
+The commit depends on nothing but the archive's files: the same paths, modes and bytes give the same commit id on every
+machine. No work tree is written, so .gitignore and properties of the file system have no effect.
 """
 
 import os
@@ -27,7 +27,7 @@ Progress = Callable[[float], None]
 MAX_FILES = 400_000
 MAX_FILE_BYTES = 256 << 20
 MAX_BYTES = 16 << 30
-# A long path or a set of attributes that stands before a member, which tarfile reads at once.
+# Limit of a long path or a set of attributes before a member, which tarfile reads in one piece.
 MAX_HEADER_BYTES = 1 << 20
 MAKEFILE_BYTES = 64 << 10
 LONGEST_TAG = 100
@@ -56,7 +56,7 @@ _EXTENDED = frozenset(
 
 
 class _Member(tarfile.TarInfo):
-    """A header that is refused where it lies about a size, would fill the memory, or describes a file with holes."""
+    """A header that is refused if its size is invalid or would fill the memory, or if it describes a file with holes."""
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
         most = MAX_HEADER_BYTES if self.type in _EXTENDED else MAX_BYTES
@@ -71,7 +71,7 @@ class _Member(tarfile.TarInfo):
     def _refuse_holes(self, *_: object) -> None:
         raise _holes()
 
-    # tarfile reads the maps of such files without looking where they end.
+    # tarfile reads the maps of such files without checking where they end.
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_holes
 
 
@@ -91,7 +91,7 @@ class _Contents:
 
 @dataclass(slots=True)
 class _Watched:
-    """A stream that knows how long it is and where its last byte that is not zero stands."""
+    """A stream that counts the bytes read and remembers the end of the last one that is not zero."""
 
     stream: BinaryIO
     length: int = 0
@@ -109,7 +109,7 @@ def import_tar(archive: Path, repository: Path, on_progress: Progress) -> str:
     """Add the archive's files to a bare repository as a parentless commit; return its tag, such as v6.1.192.
 
     The tag is read from the archive's own top Makefile. `on_progress` gets the fraction done, 0 to 1.
-    Raises TreeUnreadable, DiskFull, HostUnfit, GitFailed. Until it ends well no ref is changed.
+    Raises TreeUnreadable, DiskFull, HostUnfit, GitFailed. No ref is changed unless it succeeds.
     """
     with tempfile.TemporaryFile() as complaints, _decompressed(archive) as (stream, position):
         importer = subprocess.Popen(
@@ -150,7 +150,7 @@ def _import_failed(complaints: str, status: int) -> DiskFull | GitFailed:
 
 @contextmanager
 def _decompressed(archive: Path) -> Iterator[tuple[BinaryIO, Callable[[], float]]]:
-    """The archive's tar stream and how far (0 to 1) its file has been read."""
+    """Yield the archive's tar stream, and a function that returns how far (0 to 1) its file has been read."""
     try:
         file = archive.open("rb")
     except OSError as exc:
@@ -159,7 +159,7 @@ def _decompressed(archive: Path) -> Iterator[tuple[BinaryIO, Callable[[], float]
         size = max(1, os.fstat(file.fileno()).st_size)
 
         def position() -> float:
-            # The child shares our open file description, so its offset is ours to see.
+            # The child shares our open file description, so we see its offset.
             return min(1.0, os.lseek(file.fileno(), 0, os.SEEK_CUR) / size)
 
         magic = file.read(8)
@@ -187,7 +187,7 @@ def _piped(command: tuple[str, ...], package: str, file: BinaryIO, archive: Path
                 yield stream
                 while stream.read(
                     1 << 20
-                ):  # padding after the end mark; closing early would look like a failure
+                ):  # skip padding after the end mark; closing early would look like a failure
                     pass
         except BaseException:
             process.kill()
@@ -212,7 +212,7 @@ def _send_blobs(stream: BinaryIO, pipe: IO[bytes], tick: Callable[[], None]) -> 
         ) as tar:
             for member in tar:
                 _send_member(tar, member, contents, pipe)
-                tar.members.clear()  # type: ignore[attr-defined]  # else it keeps all 80,000
+                tar.members.clear()  # type: ignore[attr-defined]  # else it keeps all 80,000 headers
                 now = time.monotonic()
                 if now > ends:
                     raise TreeUnreadable(f"the import did not end within {DEADLINE_S:g} s")
@@ -228,7 +228,7 @@ def _send_blobs(stream: BinaryIO, pipe: IO[bytes], tick: Callable[[], None]) -> 
 
 
 def _check_end(watched: _Watched, end: int) -> None:
-    """tarfile takes a broken header, or none, for the end: make sure that zeros follow, and nothing else."""
+    """Check that only zeros follow the end: tarfile takes a broken or missing header for the end, too."""
     while watched.read(1 << 20):
         pass
     if watched.used > end or watched.length < end + tarfile.BLOCKSIZE:
@@ -304,7 +304,7 @@ def _send_commit(contents: _Contents, pipe: IO[bytes]) -> str:
 
 
 def _version(makefile: bytes) -> str:
-    """The tag that a kernel's top Makefile calls for. Raises TreeUnreadable if it names no version."""
+    """Return the tag for the version in a kernel's top Makefile. Raises TreeUnreadable if it names none."""
     parts = {key.decode(): value.decode() for key, value in _VERSION.findall(makefile)}
     numbers = [parts.get(key, "") for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
     if not all(number.isdigit() for number in numbers):

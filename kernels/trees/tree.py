@@ -44,7 +44,7 @@ _REVISION = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,250}(?:[~^]\d{0,6})
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A source tree: a bare git repository and the revision meant when none is given."""
+    """A source tree: a bare git repository, and the revision to use when none is given."""
 
     name: str
     repository: Path
@@ -53,7 +53,7 @@ class SourceTree:
 
 @dataclass(frozen=True, slots=True)
 class NamedRevision:
-    """One commit of a tree; `name` is what it was asked for by."""
+    """One commit of a tree; `name` is the name by which it was requested."""
 
     commit: str
     tree_id: str
@@ -61,7 +61,7 @@ class NamedRevision:
 
 
 def unknown_tree(name: str, valid: Iterable[str]) -> UnknownTree:
-    """Return the error for a tree that nobody registered; names those there are."""
+    """Return the error for a tree that is not registered; it names the registered ones."""
     return UnknownTree(f'there is no tree "{name}". {suggest(name, valid)}')
 
 
@@ -76,10 +76,10 @@ def open_tree(name: str, root: Path) -> SourceTree:
 def import_archive(
     name: str, archive: Path, root: Path, *, on_progress: Callable[[float], None] = lambda _: None
 ) -> SourceTree:
-    """Return the tree made of a source tarball: imported at the first call, and again if the file has changed since.
+    """Return the tree made from a source tarball: imported at the first call, and again if the file has changed since.
 
     The commit has the same id on every machine and is tagged v<VERSION>.<PATCHLEVEL>.<SUBLEVEL>. Processes that
-    ask at once wait for one import. `on_progress` gets the fraction done. Raises UnknownTree if there is no such file, TreeUnreadable, LockBusy, DiskFull.
+    call it at the same time wait for one import. `on_progress` gets the fraction done. Raises UnknownTree if there is no such file, TreeUnreadable, LockBusy, DiskFull.
     """
     _check_name(name)
     try:
@@ -108,7 +108,7 @@ def is_imported(name: str, archive: Path, root: Path) -> bool:
     try:
         status = archive.stat()
     except OSError:
-        # import_archive says what is wrong, at once.
+        # import_archive will fail at once and say what is wrong.
         return True
     stamp = f"{status.st_size}-{status.st_mtime_ns}"
     return repository.is_dir() and _setting(repository, "kperflab.archive") == stamp
@@ -125,8 +125,8 @@ def open_git(
 ) -> SourceTree:
     """Return the tree at an address: cloned at the first call, brought up to date at later ones.
 
-    A tree belongs to the place that it was cloned from: another address is refused under its name. on_note gets what
-    somebody should know, such as tags that were moved there; on_progress the stage and the fraction of it that is done.
+    A tree belongs to the address that it was cloned from: another address is refused under its name. on_note gets notes
+    for people, such as tags that were moved there; on_progress gets the stage and the fraction of it that is done.
     Raises UnknownTree, TreeUnreadable, SourceUnreachable, TreeTooLarge, LockBusy, DiskFull.
     """
     _check_name(name)
@@ -146,7 +146,7 @@ def open_git(
 def _check_origin(name: str, repository: Path, address: Address) -> None:
     """Refuse an address that the repository was not cloned from. Raises UnknownTree.
 
-    Repositories of older releases have git's own note of it; one that was made of a bundle of the store has none yet.
+    Repositories of older releases have remote.origin.url instead; one that was made from a bundle of the store has no origin yet.
     """
     origin = _setting_or_none(repository, _ORIGIN) or _setting_or_none(repository, "remote.origin.url")
     if origin == address.identity or (
@@ -160,21 +160,21 @@ def _check_origin(name: str, repository: Path, address: Address) -> None:
 
 
 def _default(listed: remote.ListedRefs) -> str:
-    """The branch that the other side has checked out, or its commit where it has none; else the first branch or tag."""
+    """Return the branch of the other side's HEAD, or its commit if HEAD is no branch; else the first branch or tag."""
     if f"refs/heads/{listed.head}" in listed.refs or _OBJECT.fullmatch(listed.head):
         return listed.head
     return next(iter(sorted(listed.refs))).split("/", 2)[2]
 
 
 def has_tag(tree: SourceTree, name: str) -> bool:
-    """Return whether a tree has a tag of this very name."""
+    """Return whether a tree has a tag of exactly this name."""
     ref = f"refs/tags/{name}"
     done = try_git(f"--git-dir={tree.repository}", "show-ref", "--verify", "--quiet", "--", ref)
     return done.returncode == 0
 
 
 def archive_stamp(tree: SourceTree) -> str:
-    """Return what identifies the file that a tree was imported from: "" for a git repository, "store" for one that came with a bundle."""
+    """Return the size and time of the archive that a tree was imported from: "" for a git repository, "store" for one from a bundle."""
     return _setting_or_none(tree.repository, "kperflab.archive") or ""
 
 
@@ -231,7 +231,7 @@ def temporary_index(tree: SourceTree, tree_id: str) -> Iterator[dict[str, str]]:
 
 
 def keep(repository: Path, commit: str) -> None:
-    """Give a commit a ref of its own, out of sight of branches and tags, so that no `git gc` removes it."""
+    """Give a commit a ref of its own, apart from branches and tags, so that no `git gc` removes it."""
     run_git(repository, "update-ref", f"refs/kperflab/{commit}", commit)
 
 
@@ -256,13 +256,13 @@ def _check_room(root: Path, needed: int) -> None:
 
 
 def make_bare(place: Path) -> None:
-    """Make an empty repository for a tree, whose files leave it as they come in."""
+    """Make an empty repository for a tree, which never converts its files."""
     run_git(place, "init", "--quiet", "--bare", "--template=", "--initial-branch=main")
     _forbid_conversions(place)
 
 
 def _forbid_conversions(place: Path) -> None:
-    """Files leave this repository as they came in, whatever a .gitattributes of the tree says."""
+    """Make git write files exactly as they were added, whatever a .gitattributes of the tree says."""
     attributes = place / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)
     attributes.write_text("* -text -eol -ident -filter -working-tree-encoding -export-subst -export-ignore\n")

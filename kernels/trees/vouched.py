@@ -8,7 +8,7 @@ from kernels.trees.tree import NamedRevision, SourceTree, archive_stamp, resolve
 
 
 def is_own_archive(tree: SourceTree, revision: NamedRevision) -> bool:
-    """Return whether a revision is that of a source archive of this machine: code that the operator installed."""
+    """Return whether a revision is the commit of a source archive of this machine, which the operator installed."""
     if archive_stamp(tree) in ("", "store"):
         return False
     installed = resolve(tree, tree.default_revision)
@@ -16,7 +16,7 @@ def is_own_archive(tree: SourceTree, revision: NamedRevision) -> bool:
 
 
 def is_on_refs(tree: SourceTree, revision: NamedRevision, patterns: Iterable[str]) -> bool:
-    """Return whether a revision is one of these branches and tags, or before one of them. Raises GitFailed.
+    """Return whether one of these branches and tags contains a revision. Raises GitFailed.
 
     patterns: as git-for-each-ref(1) takes them, such as refs/tags/v6.*.
     """

@@ -15,24 +15,24 @@ REMOVE_DEADLINE_S = 5.0
 
 
 def locked(name: str, root: Path) -> AbstractContextManager[None]:
-    """Be the only process that imports this tree, as long as the context lasts. Raises LockBusy when it is entered."""
+    """Return a context in which only this process imports the tree. Raises LockBusy when it is entered."""
     return hold_lock(root / f".{name}.lock", seconds=LOCK_DEADLINE_S)
 
 
 @contextmanager
 def appearing(repository: Path) -> Iterator[Path]:
-    """A directory to fill that becomes `repository` at the end, or is removed; if that is there, itself.
+    """Yield a directory to fill, which becomes `repository` at the end or is removed; yield `repository` itself if it exists.
 
-    Only under the lock of `locked`: it also removes what killed processes left.
+    Use it only under the lock of `locked`: it also removes directories that killed processes left.
     """
     if repository.is_dir():
         yield repository  # git's own ref updates are atomic
         return
-    prefix = f".{repository.stem}="  # "=" is in no tree's name, so this is nobody else's
+    prefix = f".{repository.stem}="  # no tree's name has a "=", so no other tree has this prefix
     for left in repository.parent.glob(f"{prefix}*.partial"):
         _remove(left)
     place = Path(tempfile.mkdtemp(prefix=prefix, suffix=".partial", dir=repository.parent))
-    place.chmod(0o755)  # mkdtemp makes it ours alone
+    place.chmod(0o755)  # mkdtemp makes it readable for us only
     try:
         yield place
         place.rename(repository)
@@ -42,7 +42,7 @@ def appearing(repository: Path) -> Iterator[Path]:
 
 
 def _remove(left: Path) -> None:
-    """Remove what a killed process left. A git that it had started may live, and write there, a moment longer."""
+    """Remove a directory that a killed process left. A git that it started may write there for a moment longer."""
     ends = time.monotonic() + REMOVE_DEADLINE_S
     shutil.rmtree(left, ignore_errors=True)
     while left.exists() and time.monotonic() < ends:

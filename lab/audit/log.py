@@ -84,7 +84,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def note_refusal(where: Where, rule: str, *, person: User | None = None, address: str = "") -> None:
-    """Count a refusal: equal ones within one minute share a row. rule: a few fixed words; a database that is down is logged alone."""
+    """Count a refusal: equal ones within one minute share a row. rule: a few fixed words; if the database is down, this is only logged."""
     request = Request(
         person=person, address=address, method=METHOD, route=where, path="", status=0, rule=rule
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Judge the revision that a bisection's step compared, from its experiment.
 
-A revision with the verdict searched for is bad; with the opposite or unchanged it is good. Inconclusive is repeated with twice the boots,
-up to a bound, then ambiguous. A kernel that did not build, boot or survive is skipped: it says nothing about the
-metric. A fault of the lab says nothing at all.
+A revision with the verdict searched for is bad; with the opposite or unchanged it is good. An inconclusive one is repeated with
+twice the boots, up to a bound, and is then ambiguous. A kernel that did not build, boot or survive is skipped: it says
+nothing about the metric. A fault of the lab says nothing at all.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def conclude(step: BisectionStep) -> Conclusion:
 
 
 def refused(exc: Exception) -> Conclusion:
-    """A revision whose commits cannot be taken as patches is skipped, with the reason."""
+    """Skip a revision whose commits cannot be taken as patches, with the reason."""
     return Conclusion(Outcome.SKIPPED, str(exc))
 
 

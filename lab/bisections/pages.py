@@ -52,7 +52,7 @@ class BisectionLine:
 
 @dataclass(frozen=True, slots=True)
 class BisectionPage:
-    """A bisection with its revisions. commits: after the good one. left: of them one brought the step, as far as is known.
+    """A bisection with its revisions. commits: after the good one. left: how many of them may have caused the step.
 
     shift: the earliest bad comparison. before: what the last good revision showed already.
     """
@@ -82,7 +82,7 @@ def bisections_of(line: TrendLine, step: StepView) -> tuple[BisectionLine, ...]:
 
 
 def bisections_of_each(steps: Sequence[tuple[TrendLine, StepView]]) -> list[tuple[BisectionLine, ...]]:
-    """Return the bisections that search each of these steps, in three questions."""
+    """Return the bisections that search each of these steps, in three queries."""
     by_case = _commits_by_case([line for line, _ in steps])
     found = [
         [
@@ -107,7 +107,7 @@ def _commits_by_case(
         metric__in={line.metric for line in lines},
     )
     by_case: dict[tuple[Any, ...], list[tuple[int, Any, list[str]]]] = defaultdict(list)
-    # A lab has hundreds, and few search what is asked: those become rows of the model alone.
+    # A lab has hundreds, and few of them match: only those become rows of the model.
     for bisection, params, commits, group, name, *case in rows.order_by("-pk").values_list(
         "pk", "params", "line", "target__group", "target__name", *_CASE, "verdict"
     ):

@@ -4,7 +4,7 @@ with `good..mid` as its one switch, so its verdict is made as every other is.
 
     start_bisection → take_step → (submit step_spec, attach) → work → conclude_step → take_step → …
 
-Everything is in the tables before it is worked on, so the same command goes on after a kill at any place. A fault of
+Everything is in the tables before it is worked on, so the same command continues after a kill at any point. A fault of
 the lab says nothing about a revision: it is retried, and the bisection fails after MOST_FAULTS of them.
 lab/bisections/outcome.py says what an experiment means; docs/trends.md tells it all in prose.
 """
@@ -86,7 +86,7 @@ def attach(step_id: int, experiment_id: int) -> None:
 
 
 def conclude_step(step_id: int) -> BisectionStep:
-    """Read the experiment of a step that is over and write down what it says; doing it twice changes nothing."""
+    """Conclude a step from its finished experiment and store the conclusion; doing it twice changes nothing."""
     step = BisectionStep.objects.select_related("bisection", "experiment").get(pk=step_id)
     return settle_step(step_id, conclude(step))
 

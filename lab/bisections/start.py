@@ -54,11 +54,11 @@ class BisectionRequest:
 
 
 def start_bisection(*, asked: BisectionRequest, on_progress: OnProgress = lambda _: None) -> Bisection:
-    """Return the unfinished bisection of these very questions, or a new one.
+    """Return the unfinished bisection of an equal request, or a new one.
 
     Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault.
     """
-    # Tried before the tree is opened, which may take a fetch; a series has no revision yet.
+    # Checked before the tree is opened, which may take a fetch; a series has no revision yet.
     bad = asked.good if asked.series else asked.bad
     spec = description(asked, bad, name="bisection", switch="range", boots=asked.boots, seed=1)
     metric = _metric(asked)
@@ -101,7 +101,7 @@ def unfinished_or_new(
 
 
 def _applied(tree: SourceTree, asked: BisectionRequest) -> tuple[BisectionRequest, tuple[Logged, ...]]:
-    """Commit a series onto the good revision, as variants are: equal patches are equal commits, whenever it is done.
+    """Commit a series onto the good revision, as is done for variants: equal patches make equal commits at any time.
 
     Raises SubmissionRejected, PatchDoesNotApply, and what `_line` raises.
     """
@@ -110,7 +110,7 @@ def _applied(tree: SourceTree, asked: BisectionRequest) -> tuple[BisectionReques
     tip = apply_patches(tree, good, taken.patches)
     asked = replace(asked, bad=tip.commit, series="")
     first, *commits = _line(tree, asked)
-    # All of the lab's own commits have one author; a person asks for the patch's.
+    # All of the lab's own commits have one author; people want to see the patch's.
     named = (
         replace(commit, author=patch.author or commit.author)
         for commit, patch in zip(commits, taken.patches, strict=True)

@@ -2,10 +2,10 @@
 """Choose the next revision to compare, and conclude from the answers. Pure.
 
 Revisions are numbered from 0, the good one, to `last`, the bad one. Each answer compares one of them with 0: bad (it
-shows the step), good (it does not), or untold (it does not build or boot, or its boots are inconclusive). The last one comes
-first: if it does not show the step, there is nothing to search for. Then, between the latest good and the earliest bad one, the middle
-of the longest stretch without an answer: the plain middle while all have answers, and otherwise far from those that
-have none, which come in stretches too.
+shows the step), good (it does not), or untold (it does not build or boot, or its boots are inconclusive). The last one is
+compared first: if it does not show the step, there is nothing to search for. Then, between the latest good and the earliest bad
+one, the middle of the longest stretch of revisions not compared yet: the plain middle while none is untold, and otherwise a place
+far from untold ones, which come in stretches too.
 """
 
 from collections.abc import Mapping

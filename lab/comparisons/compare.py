@@ -31,9 +31,9 @@ from lab.trends.base_points import base_point, store_base_points
 
 # By variant: the boots of one metric of one case.
 Arms = Mapping[int, Arm]
-# The columns of a comparison that are a shift's own.
+# The columns of a comparison that are copied from its shift.
 _OF_SHIFT = ("boots", "base_median", "median", "ratio", "low", "high", "p_value", "effect", "method")
-# A remaining trend within boots is reported when it would be seen by chance less often than this.
+# A remaining trend within boots is reported if chance alone would show it less often than this.
 TREND_LEVEL = 0.01
 
 
@@ -41,7 +41,7 @@ TREND_LEVEL = 0.01
 class _Shifted:
     """One comparison on its way to a verdict. judged: the shift without the floor, which the rule applies itself.
 
-    at_level: estimates `shift` with an interval of another `level`. q_value: the p value adjusted for so many metrics.
+    at_level: estimates `shift` with an interval of another `level`. q_value: the p value adjusted for all `metrics`.
     """
 
     case: Case
@@ -75,7 +75,7 @@ def compare_experiment(experiment_id: int) -> int:
 
 
 def compute_comparisons(experiment_id: int) -> Compared:
-    """Compare, which takes some 0.04 CPU seconds for a variant and metric; nothing is stored."""
+    """Compute all comparisons and store nothing; takes some 0.04 CPU seconds for a variant and metric."""
     experiment = Experiment.objects.get(pk=experiment_id)
     variants = list(experiment.variants.filter(state=VariantState.READY))
     shifted: list[_Shifted] = []
@@ -105,9 +105,9 @@ def compute_comparisons(experiment_id: int) -> Compared:
 
 
 def store_comparisons(experiment_id: int, compared: Compared) -> None:
-    """Replace the comparisons of an experiment. Several processes may do it only one after the other.
+    """Replace the stored comparisons of an experiment. Two processes must not do it at the same time.
 
-    In one step: a page that reads meanwhile sees the old or the new.
+    It is one transaction: a page that reads meanwhile sees the old or the new.
     """
     with transaction.atomic():
         note_decisions(experiment_id, compared.comparisons)
@@ -131,7 +131,7 @@ def mixed_machines(case: Case) -> str:
 
 
 def _refused(case: Case, variants: list[Variant], reason: str) -> list[Comparison]:
-    """Return a row for each variant and metric that has no ratio, and says why."""
+    """Return a row without a ratio for each variant and metric, with the reason."""
     return [
         Comparison(
             experiment_id=case.experiment_id,
@@ -157,7 +157,7 @@ def _of_metric(metric: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arms(case: Case, variants: list[Variant]) -> dict[str, dict[int, Arm]]:
-    """Of each metric that any boot has: every variant's boots, by block, the iterations without warm-up."""
+    """Return by metric every variant's boots, by block: their iterations without warm-up."""
     samples = Sample.objects.filter(
         run__case=case,
         run__purpose=Purpose.MEASURED,
@@ -182,14 +182,14 @@ def _arm(variant: Variant, boots: Mapping[int, list[float]]) -> Arm:
 
 
 def _ground(variants: list[Variant], arms: Arms) -> list[Arm]:
-    """The boots of the base and of the base once more."""
+    """Return the boots of the base and of its A/A twin."""
     return [arms[variant.pk] for variant in variants if variant.role in {Role.BASE, Role.AA}]
 
 
 def _shifts(
     experiment: Experiment, case: Case, metric: dict[str, Any], variants: list[Variant], arms: Arms
 ) -> list[_Shifted]:
-    """Every variant but the base, compared with it; the placebo's own shift is the others' floor."""
+    """Compare every variant with the base; the placebo's own shift is the candidates' floor."""
     ground = {role: [arms[v.pk] for v in variants if v.role == role] for role in Role}
     base = [*ground[Role.BASE], *ground[Role.AA]]
     comparisons = []
@@ -223,12 +223,12 @@ def _shifts(
 
 
 def _nominal(experiment: Experiment, candidate: Arm) -> float:
-    """The p value that calls a shift: where an arm is looked at repeatedly, what its last look may spend."""
+    """Return the p value at which a shift is called: in a sequential experiment, the level of the arm's last look."""
     return level_at(len(candidate.boots)) if experiment.sequential else ALPHA
 
 
 def _own_floor(experiment: Experiment, metric: dict[str, Any]) -> float:
-    """Return the difference of kernels that are alike: measured, or the metric's margin."""
+    """Return the floor without a placebo: for exact counts the metric's margin, else 0."""
     return float(metric["margin"]) if experiment.clock == "instructions" else 0.0
 
 
@@ -279,7 +279,7 @@ def _effects(
 
 
 def _adjust(shifted: list[_Shifted]) -> None:
-    """Adjust the p values for all metrics of all cases of one variant: what one reads together."""
+    """Adjust each variant's p values for all metrics of all cases, which are read together."""
     families: dict[int, list[_Shifted]] = defaultdict(list)
     for comparison in shifted:
         families[comparison.variant.pk].append(comparison)
@@ -291,7 +291,7 @@ def _adjust(shifted: list[_Shifted]) -> None:
 
 
 def _note_spreads(family: list[_Shifted]) -> None:
-    """Add what is certain of how much the boots of one variant differ, over all of its metrics."""
+    """Add a note to each metric whose spread changed significantly, over all metrics of one variant."""
     spreads = [(comparison, comparison.spread) for comparison in family if comparison.spread is not None]
     adjusted = adjust([spread.p_value for _, spread in spreads])
     for (comparison, spread), q_value in zip(spreads, adjusted, strict=True):
@@ -300,7 +300,7 @@ def _note_spreads(family: list[_Shifted]) -> None:
 
 
 def _is_partial(experiment: Experiment) -> bool:
-    """Return whether boots that were asked for are missing, taken again or not."""
+    """Return whether requested boots are missing even after retakes."""
     measured = Run.objects.filter(experiment=experiment, purpose=Purpose.MEASURED)
     counted = measured.filter(state=RunState.DONE, invalid=[]).values_list("variant", "case", "block")
     asked = measured.values_list("variant", "case", "block")
@@ -308,7 +308,7 @@ def _is_partial(experiment: Experiment) -> bool:
 
 
 def _comparison(comparison: _Shifted, *, lacking: bool) -> Comparison:
-    """Return the row of one comparison. lacking: boots that were asked for are missing."""
+    """Return the row of one comparison. lacking: requested boots are missing."""
     metric = comparison.metric
     verdict = judge(
         comparison.judged,

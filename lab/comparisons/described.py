@@ -44,7 +44,7 @@ def base_data(row: Experiment) -> BaseData:
 
 
 def public_location(row: Experiment) -> str:
-    """The URL of a git tree, as others may see it: paths of this machine and what carries a password stay here."""
+    """Return the URL of a git tree for others; "" for paths of this machine and URLs that may hold a password."""
     location = row.tree.location
     known = row.tree.kind == "git" and location.startswith(("https://", "http://", "git://"))
     return location if known and "@" not in location else ""

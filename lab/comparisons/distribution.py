@@ -27,9 +27,9 @@ class BootSpread:
 
 @dataclass(frozen=True, slots=True)
 class VariantSpread:
-    """The boots of one variant, by block, and the median of all boots that count as its own, and how many those are.
+    """The boots of one variant, by block. middle: the median of all boots that count as its own; counted: their number.
 
-    The base once more counts as the base wherever something else is compared with both, as in compare.py.
+    Boots of the A/A twin also count as the base's where another variant is compared with both, as in compare.py.
     """
 
     variant: str
@@ -98,7 +98,7 @@ def _case(case: Case, runs: list[Run], *, both: bool) -> CaseSpread:
 
 
 def _values(runs: list[Run]) -> dict[str, dict[int, list[float]]]:
-    """By metric and run: its iterations in order."""
+    """Return by metric and run the iterations in order."""
     by_metric: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     rows = Sample.objects.filter(run__in=[run.pk for run in runs], warmup=False).order_by(
         "run_id", "iteration"

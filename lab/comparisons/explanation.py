@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All that bears on one verdict: gates, what else moved, symbols, locks and counters that moved, the switches and the
+"""All that bears on one verdict: gates, other metrics, symbols, locks and counters that moved, the switches and the
 configs' difference."""
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class MovedCounter:
 
 @dataclass(frozen=True, slots=True)
 class MovedCounters:
-    """As MovedSymbols. unavailable: what could not be counted."""
+    """Counters, as in MovedSymbols. unavailable: missing data."""
 
     profiled: bool
     doubt: str
@@ -228,7 +228,7 @@ def _gone(name: str, removed_at: datetime | None) -> str:
 
 
 def _options(path: Path) -> dict[str, str]:
-    """The symbols of a .config that are set; one that is off counts like one that does not exist."""
+    """Return the symbols that a .config sets; a symbol that is off counts as missing."""
     options = {}
     for line in path.read_text(errors="replace").splitlines():
         name, separator, value = line.partition("=")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Put the contention clock's model beside hardware that ran the same kernels and workload on as many CPUs.
 
-It is for judging the model and gives no verdict: the two clocks count different things, and only the change from the base
-to a patch is shown of each. docs/contention.md.
+The tables are for judging the model and give no verdict: the two clocks count different things, so only the change from
+the base to a patch is shown for each. docs/contention.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,12 +21,12 @@ _HARDWARE = ("kvm", "none")
 _MOST_SEARCHED = 50
 """The newest experiments of the same base under the other clock that are looked at."""
 
-# The source tree, and the texts of the config changes: what makes two variants of two experiments the same kernel.
+# The source tree and the texts of the config changes: where both are equal, two variants are the same kernel.
 Kernel = tuple[str, tuple[str, ...]]
 
 
 def cycles_by_latency(case_id: int) -> dict[str, Mapping[str, float]]:
-    """Return by variant the cycles per operation on the most CPUs, by what every latency is multiplied with ("0.5", "1", "2")."""
+    """Return by variant the cycles per operation on the most CPUs, by the factor of all latencies ("0.5", "1", "2")."""
     rows = Run.objects.filter(
         case=case_id, purpose="measured", extras__contention__has_key="latencies", invalid=[]
     )
@@ -59,7 +59,7 @@ def models_and_machines(row: Experiment) -> dict[int, list[ModelAndMachineData]]
 
 
 def _hardware(experiments: Iterable[Experiment]) -> dict[int, tuple[str, int]]:
-    """Return by experiment the processor and number of CPUs that its boots recorded, of those that ran on hardware."""
+    """Return for each experiment that ran on hardware the processor and number of CPUs that its boots recorded."""
     boots = Run.objects.filter(
         experiment__in=list(experiments),
         variant__role=Role.BASE,
@@ -96,7 +96,7 @@ def _tables(
 
 
 def _is_same_work(model: Case, machine: Case) -> bool:
-    """Return whether two cases do the same, if in different amounts: those that the contention clock reduces."""
+    """Return whether two cases do the same work; only amounts that the contention clock reduces may differ."""
     workload = load_catalog().get(model.workload)
     if model.workload != machine.workload or workload is None or workload.definition.contending is None:
         return False

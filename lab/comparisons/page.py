@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the stored comparison of an experiment into its one shape, lab/comparisons/shape.py.
 
-The page, the API, labctl, the reply and every export are written from this shape. The page alone also draws boots.
+The page, the API, labctl, the reply and every export are written from this shape. Only the page also draws boots.
 """
 
 import math
@@ -47,7 +47,7 @@ from lab.statistics.verdict_words import CHANGES
 
 @dataclass(frozen=True, slots=True)
 class ShownBoot:
-    """A boot that stands for its variant, with the workload's own line and what else the workload kept."""
+    """A boot that represents its variant, with the workload's own line and the workload's other data."""
 
     run: int
     variant: str
@@ -138,7 +138,7 @@ def _shown(run: Run) -> ShownBoot:
 
 
 def _median_boots(runs: Sequence[Run], primary: MetricSpread | None) -> Iterable[Run]:
-    """Yield of each variant, in their order, the boot in the middle by the primary metric."""
+    """Yield the median boot of each variant by the primary metric, in the order of variants."""
     variants = primary.variants if primary else ()
     numbers = {boot.run_id: boot.number for variant in variants for boot in variant.boots}
     by_variant: dict[int, list[Run]] = defaultdict(list)
@@ -215,7 +215,7 @@ def _metrics(
     spreads = {metric.metric: metric for metric in spread.metrics}
     metrics = []
     for name, rows in by_metric.items():
-        # The base's median over both of its boots a block; only the second ones are compared with the first alone.
+        # The base's median is over both of its boots a block, unless the second ones are themselves compared.
         judged = [comparison for comparison in rows if comparison.variant.role != Role.AA] or rows
         metrics.append(
             MetricData(
@@ -273,18 +273,18 @@ def _effect(row: Effect) -> EffectData:
 
 
 def _finite(value: float | None) -> float | None:
-    """JSON knows neither infinity nor NaN; neither is a number to report."""
+    """Return a finite number or None: JSON has neither infinity nor NaN."""
     return value if value is not None and math.isfinite(value) else None
 
 
-# Experiments on a target that the record is of.
+# The A/A record covers this many of a target's experiments.
 NEWEST = 100
 
 
 def false_alarms(case: Case) -> dict[str, AlarmsData]:
-    """By metric: the A/A record of a case's workload on its target under its clock, over the newest experiments there; of one machine model only."""
+    """Return by metric the A/A record of a case's workload over its target's newest experiments, under its clock and model."""
     experiment = case.experiment
-    # The newest of the target say how it is, and reading all would take longer each month.
+    # The newest experiments show the target as it is now, and reading all would take longer each month.
     newest = Experiment.objects.filter(target=experiment.target_id, clock=experiment.clock).order_by("-pk")
     keys = list(newest.values_list("pk", flat=True)[:NEWEST])
     again = list(Variant.objects.filter(experiment__in=keys, role=Role.AA).values_list("pk", flat=True))

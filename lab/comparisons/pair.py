@@ -9,13 +9,13 @@ from lab.experiments.page import get_experiment
 from lab.models import Case, Comparison, Experiment, Run
 from lab.models.states import Purpose, Role, RunState
 
-# Absolute numbers of one experiment say nothing about another's over different clocks or machines.
+# Absolute numbers of two experiments are comparable only under one clock and on one machine model.
 Cell = tuple[Comparison | None, Comparison | None]
 
 
 @dataclass(frozen=True, slots=True)
 class PairSide:
-    """One of the two. machine: its model and accelerator, "" where no boot finished."""
+    """One of the two experiments. machine: its model and accelerator, "" where no boot finished."""
 
     row: Experiment
     machine: str
@@ -131,6 +131,6 @@ def _row(metric: str, first: dict[str, Comparison], second: dict[str, Comparison
 
 
 def _base(comparisons: Iterable[Comparison]) -> float | None:
-    """Return the base's median; a candidate's block may have been left out, so the one of most boots counts."""
+    """Return the base's median from the comparison of most boots, since a candidate may lack some blocks."""
     known = [comparison for comparison in comparisons if comparison.base_median is not None]
     return max(known, key=lambda comparison: comparison.boots).base_median if known else None

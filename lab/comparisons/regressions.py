@@ -15,9 +15,9 @@ from lab.models.bounded import distinct_values, leaf
 from lab.models.states import Role
 from lab.statistics.verdict_words import words_of
 
-# Nobody has to look at the others again.
+# Regressions in other states need no more attention.
 OPEN = (Triage.State.NEW, Triage.State.ACKNOWLEDGED)
-# What a filter of states may say beside one of them.
+# The values of a filter by state: one state, or a word for several.
 STATES = ("open", *Triage.State.values, "all")
 PAGE_SIZE = 50
 
@@ -80,12 +80,12 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
 
 
 def regression_page(chosen: RegressionFilter, number: int) -> Page[Any]:
-    """Return one page of `regression_rows`; a number beyond the last is the last."""
+    """Return one page of `regression_rows`; a number beyond the last gives the last page."""
     return leaf(regression_rows(chosen), PAGE_SIZE, number)
 
 
 def regression_choices() -> RegressionChoices:
-    """Return what there is to filter by: of trees, workloads and targets that experiments used."""
+    """Return the values to filter by: all trees, and the workloads and targets that experiments used."""
     return RegressionChoices(
         states=STATES,
         trees=tuple(Tree.objects.order_by("name").values_list("name", flat=True)),
@@ -99,19 +99,19 @@ def regression_choices() -> RegressionChoices:
 
 
 def triage_states(experiment_id: int) -> dict[int, str]:
-    """By comparison: the state of each regression of an experiment."""
+    """Return by comparison the state of each regression of an experiment."""
     rows = regression_rows(RegressionFilter(state="all", primary=False)).filter(experiment=experiment_id)
     return dict(rows.values_list("pk", "triaged"))
 
 
 def decisions(on: Regression) -> list[Triage]:
-    """All that was decided on a regression, the newest first."""
+    """Return all decisions about a regression, the newest first."""
     rows = Triage.objects.filter(case=on.case_id, variant=on.variant_id, metric=on.metric)
     return list(rows.select_related("author").order_by("-pk"))
 
 
 def comparison_of(on: Regression) -> tuple[int, int]:
-    """The numbers of the experiment and of the comparison that it is now. Raises UnknownRow."""
+    """Return the ids of a regression's experiment and present comparison. Raises UnknownRow."""
     comparisons = Comparison.objects.filter(case=on.case_id, variant=on.variant_id, metric=on.metric)
     row = comparisons.values_list("experiment", "pk").first()
     if row is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The shape of a comparison as plain data: what `compare --format json` prints and what the API answers.
 
-It is a contract: fields may be added, none changes its meaning or goes without `format` growing. Writers of other
-forms take this shape and nothing else, so that a client that got it over HTTP can write them, too. docs/formats.md describes it
+It is a contract: fields may be added; `format` grows if a field changes its meaning or is removed. Writers of other
+forms read only this shape, so that a client that got it over HTTP can write them, too. docs/formats.md describes it
 to people. Ratios are a variant's over the base's: 0.47 is 53 % less. None where there is no such number.
 """
 
@@ -12,7 +12,7 @@ FORMAT = 1
 
 
 class ExperimentData(TypedDict):
-    """The description and the end of an experiment. Times are ISO 8601, empty where they have not come.
+    """The description and the end of an experiment. Times are ISO 8601, empty until they are known.
 
     measure: every field of the description's `[measure]`, by name.
     """
@@ -94,7 +94,7 @@ class VariantData(TypedDict):
 
 
 class SpreadData(TypedDict):
-    """The median over boots with an interval of order statistics, as sure as `level` says."""
+    """The median over boots with an interval of order statistics, of confidence `level`."""
 
     variant: str
     boots: int
@@ -105,7 +105,7 @@ class SpreadData(TypedDict):
 
 
 class CellData(TypedDict):
-    """One metric of one variant against the base. p, q: of no change, q adjusted for all metrics of the variant.
+    """One metric of one variant against the base. p: of no change; q: p adjusted for all metrics of the variant.
 
     ratio: estimated within blocks of boots. medians_ratio: median / base_median, over all blocks.
     """
@@ -145,7 +145,7 @@ class EffectData(TypedDict):
 
 
 class AlarmsData(TypedDict):
-    """Differences called between the base and itself on this target, out of how many comparisons."""
+    """Differences called between the base and itself on this target, and all such comparisons."""
 
     called: int
     compared: int
@@ -211,7 +211,7 @@ class ShiftData(TypedDict):
 
 
 class SideData(TypedDict):
-    """The experiment that a side of a model and a machine was taken from. machine: the model's name, or the processor."""
+    """The experiment behind the model's or the machine's side. machine: the model's name, or the processor."""
 
     experiment: int
     name: str
@@ -279,7 +279,7 @@ class CaseConclusionData(TypedDict):
 
 
 class NextStepData(TypedDict):
-    """The next step. boots: of each kernel; minutes: what the further boots take.
+    """The next step. boots: of each kernel; minutes: the time of the further boots.
 
     action: nothing, wait, fix, repeat, boots, target, contention-clock, instruction-clock, compare.
     """
@@ -293,7 +293,7 @@ class NextStepData(TypedDict):
 class ConclusionData(TypedDict):
     """The conclusion in words. headline: at most 140 characters. text: one paragraph of at most 600 that begins with it.
 
-    control: what the base differed from itself by; lacking: boots that did not count; both empty where there is nothing to say.
+    control: by how much the base differed from itself; lacking: boots that did not count; both empty where there is nothing to say.
     patches: where several patches were tested, the paragraph about the kernels with one of them, by its switch.
     """
 
@@ -308,7 +308,7 @@ class ConclusionData(TypedDict):
 
 
 class ComparisonData(TypedDict):
-    """All of it. verdicts: how many primary metrics of candidates got each. exit_code: as labctl ends with."""
+    """The whole comparison. verdicts: the number of primary metrics of candidates by verdict. exit_code: labctl's."""
 
     format: int
     experiment: ExperimentData

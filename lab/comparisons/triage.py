@@ -21,7 +21,7 @@ LONGEST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """The subject of a decision: a metric of a variant under a case. Comparisons change their numbers, this stays."""
+    """The subject of a decision: a metric of a variant under a case. It stays when comparisons get new ids."""
 
     case_id: int
     variant_id: int
@@ -38,9 +38,9 @@ class Decision:
 
 
 def decide(*, by: User, on: Regression, decision: Decision, seen: int | None) -> Triage:
-    """Write a decision down, above those before it. seen: the newest one the person knew of, None if none.
+    """Store a decision; earlier ones are kept. seen: the newest one that the person had seen, None if none.
 
-    Raises NotAllowed, UnknownRow where there was nothing to compare or called, Outdated where somebody has decided since,
+    Raises NotAllowed, UnknownRow where no regression was called, Outdated where somebody has decided since,
     FieldRefused for "state", "fixed_by" and "reason".
     """
     if not may(by, "submit"):
@@ -69,7 +69,7 @@ def decide(*, by: User, on: Regression, decision: Decision, seen: int | None) ->
 
 
 def newest_decision(on: Regression) -> Triage | None:
-    """The decision that counts, None while it is new."""
+    """Return the decision that counts, None while the regression is new."""
     own = Triage.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
     return own.select_related("author").order_by("-pk").first()
 

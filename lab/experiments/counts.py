@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count the variants, boots and verdicts of experiments, and the exit code that follows, each in a few queries for a whole list."""
+"""Count the variants, boots and verdicts of experiments in a few queries for a whole list, and derive the exit code."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class ExperimentCounts:
 
 
 def count_experiments(experiment_ids: Sequence[int]) -> dict[int, ExperimentCounts]:
-    """Count for each of these experiments, in three questions."""
+    """Count for each of these experiments, in three queries."""
     by_experiment = {experiment_id: ExperimentCounts() for experiment_id in experiment_ids}
     runs = Run.objects.filter(experiment__in=by_experiment).order_by()
     for experiment, state, count in runs.values_list("experiment_id", "state").annotate(Count("pk")):
@@ -65,7 +65,7 @@ EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB = 0, 1, 2, 3
 
 
 def exit_code(state: str, counts: ExperimentCounts) -> int:
-    """Return 0: no regression. 1: one. 2: the data cannot tell, or a candidate has no verdict at all. 3: the lab failed.
+    """Return 0 for no regression, 1 for one, 2 if the data are inconclusive or a verdict is missing, 3 if it failed or was cancelled.
 
     counts: with the verdicts on candidates' primary metrics.
     """

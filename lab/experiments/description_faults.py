@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Find what the catalogues and the other switches have to say against a description, all of it at once.
+"""Find all faults of a description that the catalogues and its other switches reveal, at once.
 
 Works on the description as it was received, so that these faults are reported beside those of its form.
 """
@@ -17,7 +17,7 @@ from workloads.instruction_clock import CLOCKS
 
 
 def description_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each name that nothing has, each led by its field. Parts of the wrong type are passed over."""
+    """Yield a line for each unknown name, which begins with its field. Parts of the wrong type are skipped."""
     yield from _case_faults(mapping)
     known = load_switches()
     for place, patch in _tables(mapping, "patches"):
@@ -49,7 +49,7 @@ def _case_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unresolved(workload: Workload, case: Mapping[str, Any], clock: Any) -> str:
-    """Return why a case has no parameters; "" where it has, or where the form's own faults come first."""
+    """Return why a case has no parameters; "" where it has some, or where faults of form come first."""
     preset, params = case.get("preset", "small"), case.get("params", {})
     if not isinstance(preset, str) or not isinstance(params, Mapping) or clock not in CLOCKS:
         return ""
@@ -61,7 +61,7 @@ def _unresolved(workload: Workload, case: Mapping[str, Any], clock: Any) -> str:
 
 
 def _partner_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each name that two switches have, and for each that a switch requires or excludes in vain."""
+    """Yield a line for each name that two switches have, and for each unknown one that a switch requires or excludes."""
     switches = [pair for field in SWITCH_FIELDS for pair in _tables(mapping, field)]
     names = [str(switch.get("name", "")) for _, switch in switches]
     for (place, switch), name in zip(switches, names, strict=True):
@@ -78,7 +78,7 @@ def _wrong_partner(name: str, other: str, names: Iterable[str]) -> str:
     if other == name:
         return f"switch {shown_value(name)} names itself"
     others = [known for known in dict.fromkeys(names) if known and known != name]
-    # A name that is refused itself is not proposed, but the one that its refusal proposes.
+    # An invalid name is not proposed; the valid name that its own refusal proposes is.
     valid = list(dict.fromkeys(near for known in others if (near := valid_name(known))))
     if other in others or other in valid:
         return ""

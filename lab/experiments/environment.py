@@ -71,7 +71,7 @@ def stored_artifact(build: Build | None, root: Path) -> Artifact | None:
 
 
 def artifact_of(key: str, root: Path) -> Artifact | None:
-    """As stored_artifact, by the key."""
+    """Return an artifact by its key, as stored_artifact does."""
     try:
         here = artifacts_of(root)
         if here.has(key):

@@ -11,7 +11,7 @@ from lab.models.states import Role
 
 
 def note_kernels(experiment_id: int) -> None:
-    """Write the notes of all variants that are built again; doing it twice changes nothing."""
+    """Write the notes of all built variants; doing it twice changes nothing."""
     experiment = Experiment.objects.get(pk=experiment_id)
     variants = list(experiment.variants.select_related("build"))
     base = next((variant.build for variant in variants if variant.role == Role.BASE), None)
@@ -25,7 +25,7 @@ def note_kernels(experiment_id: int) -> None:
 
 
 def runs_code_of_base(variant: Variant, base: Build | None) -> bool:
-    """Return whether the switches of a variant change nothing of what runs: then it cannot differ from the base."""
+    """Return whether the switches of a variant change no code that runs: then it cannot differ from the base."""
     own = variant.build
     return bool(variant.switches and base and own and base.code_hash and own.code_hash == base.code_hash)
 

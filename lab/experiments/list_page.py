@@ -17,7 +17,7 @@ from lab.statistics.verdict_words import VERDICTS
 
 PAGE_SIZE = 50
 MOST_WORDS = 8
-# What the list can be sorted by, and the columns that stand for it; a minus before it turns it round.
+# The orders of the list, with their columns; a minus in front reverses an order.
 ORDERS = {
     "created_at": ("pk",),
     "name": ("name", "pk"),
@@ -58,7 +58,7 @@ class ExperimentLine:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """One page: its lines, its number from 1, how many pages and experiments there are that fit; more: than are counted."""
+    """One page: its lines, its number from 1, the numbers of matching pages and experiments; more: there are uncounted ones."""
 
     lines: tuple[ExperimentLine, ...]
     page: int
@@ -98,7 +98,7 @@ def experiments_found(asked: ExperimentFilter) -> QuerySet[Experiment]:
         return rows.order_by("-pk" if down else "pk")
     if not down:
         return rows.order_by(*(F(column).asc(nulls_last=True) for column in columns))
-    # As an index has them, read from its end: what is open comes first. Nobody's experiments come last.
+    # In the order of an index read backwards: open experiments come first, those without a submitter last.
     side = {"nulls_last": True} if columns == ORDERS["submitter"] else {"nulls_first": True}
     return rows.order_by(*(F(column).desc(**side) for column in columns))
 
@@ -106,7 +106,7 @@ def experiments_found(asked: ExperimentFilter) -> QuerySet[Experiment]:
 def list_page(asked: ExperimentFilter, page: int = 1, *, size: int = PAGE_SIZE) -> ListPage:
     """Return one page of what fits; a number beyond the last page means the last."""
     rows = experiments_found(asked)
-    # What other tables decide is counted so far as people leaf at once; further on, further.
+    # Searches in other tables are counted only some pages ahead of the shown one.
     searching = asked.search or asked.verdict or asked.workload
     most = min(MOST_COUNTED, (max(1, page) + AHEAD) * size) if searching else MOST_COUNTED
     total = bounded_count(rows, most)
@@ -117,7 +117,7 @@ def list_page(asked: ExperimentFilter, page: int = 1, *, size: int = PAGE_SIZE) 
 
 
 def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
-    """Return rows as the list shows them, in six questions."""
+    """Return rows as the list shows them, in six queries."""
     experiments = list(rows.select_related("tree", "target", "submitter").defer("spec"))
     ids = [row.pk for row in experiments]
     counted = count_experiments(ids)
@@ -128,7 +128,7 @@ def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
 
 
 def filter_choices() -> FilterChoices:
-    """Return what there is to choose from, in five questions."""
+    """Return the existing values to choose from, in five queries."""
     used = User.objects.filter(pk__in=distinct_values(Experiment, "submitter_id"))
     groups = [name for name in distinct_values(Experiment, "group") if name]
     return FilterChoices(
@@ -163,7 +163,7 @@ def _equal(asked: ExperimentFilter) -> Q:
         wanted["created_at__gte"] = asked.created_after
     if asked.created_before:
         wanted["created_at__lt"] = asked.created_before
-    # No target is called as a group is.
+    # No target has the name of a group.
     place = Q()
     if asked.target:
         targets = Target.objects.filter(name=asked.target).values_list("pk", flat=True)

@@ -27,14 +27,14 @@ def _is_a_way_to_profile(value: Any) -> Any:
     raise ValueError(f'{str(shown)[:80]} is neither true, false nor "exact"')
 
 
-# Whether boots of their own are profiled: sampled by perf, or under the microscope, which counts every instruction.
+# Whether separate boots are profiled: sampled by perf, or under the microscope, which counts every instruction.
 Profiling = Annotated[StrictBool | Literal["exact"], BeforeValidator(_is_a_way_to_profile)]
 
 
 class MeasureSpec(Part):
     """The numbers of boots and iterations; a boot is the unit of replication."""
 
-    # What is counted, and by which machine, is said of each clock in docs/contention.md and docs/instruction-clock.md.
+    # docs/contention.md and docs/instruction-clock.md say what each clock counts, and on which machine.
     clock: Annotated[
         Literal["wall", "instructions", "contention"],
         Field(title="Clock", description="What times count."),
@@ -74,7 +74,7 @@ class MeasureSpec(Part):
         Field(title="Profile", description="In separate boots, which are never timed."),
         ChoiceWords({"yes": "sampled by perf", "exact": "exact (instruction clock)"}),
     ] = False
-    # With one boot there is no telling whether two profiles differ or boots do; the base gets as many once more.
+    # With one boot each, two profiles may differ only as boots do; the base gets this many boots a second time.
     profile_boots: Annotated[
         StrictInt,
         Field(
@@ -129,7 +129,7 @@ class MeasureSpec(Part):
 
 QUESTIONS = tuple(questions(MeasureSpec))
 BY_NAME = {question.name: question for question in QUESTIONS}
-# Fields that every description had from the start: they count in its digest even where they say nothing.
+# Fields that every description had from the start: they count in its digest even at their defaults.
 FIRST_FIELDS = frozenset(
     {"clock", "boots", "iterations", "warmup", "placebo", "profile", "profile_boots", "verify", "seed"}
 )

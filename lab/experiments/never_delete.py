@@ -10,7 +10,7 @@ from lab.models import Experiment, User
 def keep_for(*, experiment_id: int, by: User, kept: bool, scopes: Sequence[str] | None = None) -> Experiment:
     """Keep an experiment's files and kernels for good, or no longer; for its submitter and operators.
 
-    scopes: of the token it is asked with. Raises UnknownRow, NotAllowed.
+    scopes: of the request's token. Raises UnknownRow, NotAllowed.
     """
     row = own_experiment(experiment_id, by, scopes, "keep")
     row.kept = kept

@@ -14,14 +14,14 @@ from lab.models.states import OPEN_EXPERIMENT
 from lab.people.permissions import may, may_change
 from lab.validation_messages import nearest
 
-# What Experiment.priority holds; room between for what may come.
+# The values of Experiment.priority, with room for others between them.
 PRIORITIES: Final[Mapping[str, int]] = MappingProxyType({"low": -10, "normal": 0, "high": 10})
 
 
 def priority_asked(name: str, by: User | None) -> int:
     """The number of the priority that a description asks for; by: None at this machine's own terminal.
 
-    Raises SubmissionRejected where its submitter may not go so high.
+    Raises SubmissionRejected where its submitter may not ask for that.
     """
     number = PRIORITIES[name]
     if number > PRIORITIES["normal"] and by is not None and not may(by, "operate"):
@@ -45,9 +45,9 @@ def priority_name(number: int) -> str:
 
 
 def set_priority(*, experiment_id: int, priority: str, by: User, scopes: Sequence[str] | None = None) -> None:
-    """Change how urgent an open experiment is: its submitter and operators may, above normal operators alone.
+    """Change the priority of an open experiment: its submitter and operators may; above normal, only operators.
 
-    scopes: of the token it is asked with. Raises FieldRefused, UnknownRow, NotAllowed, Outdated.
+    scopes: of the request's token. Raises FieldRefused, UnknownRow, NotAllowed, Outdated.
     """
     if priority not in PRIORITIES:
         raise FieldRefused(

@@ -14,7 +14,7 @@ from lab.errors import one_row
 from lab.models import Build, Experiment, Run, Variant
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 
-# make's own start and the last links make a guess from fewer worthless.
+# A guess from less is worthless, because of make's own start and the last links.
 _LEAST_SHARE, _LEAST_S = 0.05, 5.0
 
 
@@ -71,9 +71,9 @@ class QueuePlace:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentProgress:
-    """Counts of what is over (well, failed or cancelled) and what there is; eta in seconds, None if unknown.
+    """Counts of finished (successful, failed or cancelled) and of all work; eta in seconds, None if unknown.
 
-    stalled: why nothing works on it, "" while something does, and way_out what helps; queue: its place while it
+    stalled: why no work is going on, "" while some is; way_out: the remedy; queue: its place while it
     waits for its turn. lab/runs/stalls.py fills these in.
     """
 
@@ -98,12 +98,12 @@ class ExperimentProgress:
 
     @property
     def builds_over(self) -> int:
-        """Builds that need nothing more, well or not."""
+        """Builds that are over, successful or not."""
         return self.builds_done + self.builds_failed + self.builds_cancelled
 
     @property
     def boots_over(self) -> int:
-        """Boots that need nothing more, well or not."""
+        """Boots that are over, successful or not."""
         return self.boots_done + self.boots_failed + self.boots_cancelled
 
     @property
@@ -188,7 +188,7 @@ def build_steps(build: Build) -> tuple[int | None, float | None]:
 
 
 def steps_percent(done: int, expected: int) -> int | None:
-    """Return the share of steps that are done, None while nothing is known; 100 is only said by a build that ended."""
+    """Return the share of steps that are done, None while nothing is known; only a build that ended is at 100."""
     return min(99, 100 * done // expected) if expected > 0 else None
 
 
@@ -209,7 +209,7 @@ def _eta(builds: Sequence[Build], runs: Sequence[Boot]) -> float | None:
     steps_s = [seconds for seconds in under_way if seconds is not None]
     open_builds = sum(b.state in (BuildState.QUEUED, BuildState.BUILDING) for b in builds) - len(steps_s)
     open_runs = sum(r.state in (RunState.QUEUED, RunState.RUNNING) for r in runs)
-    # The last build is the better guess: the first one was cold, the next ones lie over it.
+    # The last build is the better guess: the first one starts from nothing, the next ones build on it.
     build_s = _durations(b for b in builds if b.state == BuildState.BUILT and not b.cached)
     run_s = _durations(r for r in runs if r.state in (RunState.DONE, RunState.FAILED))
     if (open_builds and not build_s) or (open_runs and not run_s):
@@ -219,6 +219,6 @@ def _eta(builds: Sequence[Build], runs: Sequence[Boot]) -> float | None:
 
 
 def _durations(rows: Iterable[Build | Boot]) -> list[float]:
-    """Return the seconds of what is over, in the order of its ends."""
+    """Return the seconds that finished work took, in the order in which it finished."""
     over = sorted((row.finished_at, row.started_at) for row in rows if row.started_at and row.finished_at)
     return [(finished - started).total_seconds() for finished, started in over]

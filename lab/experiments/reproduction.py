@@ -55,7 +55,7 @@ def _digest(artifact: Artifact) -> str:
 
 
 def told_difference(wanted: BuiltKernel, built: BuiltKernel) -> str:
-    """In a line: bit-identical, or what is other, the causes before what follows from them."""
+    """Return a line: bit-identical, or the differences, causes before their consequences."""
     if not wanted.vmlinux or not built.vmlinux:
         if wanted.code_hash and wanted.code_hash == built.code_hash:
             return "reproduced: the loaded code is identical"

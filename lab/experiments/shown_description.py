@@ -60,7 +60,7 @@ def whole_description(experiment: Experiment) -> dict[str, Any]:
 
 
 def measure_of(stored: Mapping[str, Any]) -> MeasureSpec:
-    """Return how a stored description measures; the defaults where today's lab cannot read it."""
+    """Return the measure table of a stored description; the defaults where today's lab cannot read it."""
     try:
         return MeasureSpec.model_validate(stored.get("measure", {}))
     except ValidationError:

@@ -76,8 +76,8 @@ class PatchSpec(_Switch):
     """A patch or series as one switch: given as text, from the catalogue, or as a git range.
 
     text: mbox or unified diff; origin: the file it was read from, if any. range: `base..tip`.
-    alternative: which of several diffs that one mail offers for the same places, from 1. partial: take a series of which
-    patches are missing, or of several versions, as far as it is here.
+    alternative: which of several diffs that one mail offers for the same places, from 1. partial: accept a series with
+    missing patches, or of several versions, as far as it is given.
     """
 
     text: Text | None = None
@@ -135,7 +135,7 @@ class ConfigSpec(LineSwitch):
 class CaseSpec(Part):
     """A workload with a preset, whose parameters `params` overrides.
 
-    profile: whether this case is profiled, and how; as `measure` says where it does not.
+    profile: whether this case is profiled, and how; by default as `measure` says.
     """
 
     workload: str
@@ -145,7 +145,7 @@ class CaseSpec(Part):
 
 
 class ReproducedFragment(Part):
-    """A fragment of the configuration, for people to compare; what builds is this lab's own."""
+    """A fragment of the configuration, for people to compare; builds use this lab's own."""
 
     name: Line
     text: Text
@@ -304,10 +304,10 @@ def spec_from_mapping(mapping: Mapping[str, Any], directory: Path | None = None)
 def spec_digest(spec: ExperimentSpec) -> str:
     """Return the SHA-256 of all that the description says, patch texts included.
 
-    A field that descriptions did not have once counts only where it says something: they keep their digest.
+    A field that was added later counts only if it differs from its default, so that older descriptions keep their digest.
     """
     said = spec.model_dump(mode="json")
-    # How urgent it is changes nothing of what is asked.
+    # The priority changes nothing that is built or measured.
     del said["priority"]
     for name in MeasureSpec.model_fields.keys() - FIRST_FIELDS:
         if said["measure"][name] == MeasureSpec.model_fields[name].default:

@@ -2,7 +2,7 @@
 """Limits on the size of a description, checked before it is parsed, in linear time.
 
 tomllib takes quadratic time for a key of many dotted parts, and pydantic seconds for thousands of unknown fields: so the text
-of a TOML file is scanned for its shape first, and what JSON or TOML held is counted before it is validated.
+of a TOML file is scanned for its shape first, and the values of JSON or TOML are counted before they are validated.
 """
 
 import re
@@ -45,7 +45,7 @@ _TOKEN = re.compile(
 
 
 def check_toml(text: str) -> None:
-    """Refuse a TOML file whose shape would be dear to parse, before it is. Raises SpecError with the line."""
+    """Refuse a TOML file whose shape would be expensive to parse, without parsing it. Raises SpecError with the line."""
     if len(text) > TOML_BYTES:
         raise _wrong(f"it is larger than {TOML_BYTES >> 20} MiB")
     depth = dots = bare = 0

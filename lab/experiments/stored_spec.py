@@ -26,12 +26,12 @@ _PARTS: Mapping[str, type[BaseModel]] = dict(_parts(ExperimentSpec))
 
 
 def stored_spec(experiment: Experiment) -> ExperimentSpec:
-    """The description an experiment was made from. Raises SpecError where today's lab does not take it any more."""
+    """The description an experiment was made from. Raises SpecError where today's lab no longer accepts it."""
     return spec_from_mapping(experiment.spec)
 
 
 def stored_description(experiment_id: int) -> dict[str, Any]:
-    """The description of an experiment without what is as it would be anyway. Raises UnknownRow."""
+    """Return the description of an experiment as without_defaults leaves it. Raises UnknownRow."""
     return without_defaults(experiment_row(experiment_id).spec)
 
 
@@ -41,9 +41,9 @@ def description_as_toml(description: Mapping[str, Any]) -> str:
 
 
 def in_order(description: Mapping[str, Any], part: type[BaseModel] | None = ExperimentSpec) -> dict[str, Any]:
-    """A description with its fields as people read them: PostgreSQL keeps those of a JSON value by their length.
+    """Return a description with its fields in their usual order: PostgreSQL sorts the keys of a JSON value by length.
 
-    What is no field comes last, by name.
+    Unknown keys come last, by name.
     """
     places = {name: place for place, name in enumerate(part.model_fields)} if part else {}
     ordered = {}

@@ -10,9 +10,9 @@ from kernels.errors import KernelsError
 from kernels.patches.series import Series, read_series
 from lab.harmful_characters import harmful
 
-# The variants that the lab adds by itself: the base, the base once more, the base laid out otherwise.
+# The variants that the lab adds by itself: the base, the base a second time, the base with another code layout.
 BASE, BASE_AGAIN, PLACEBO = OWN_VARIANTS = ("base", "base-again", "layout-placebo")
-# The names of a variant's switches are joined, so a derived one is shorter than it may be.
+# The names of a variant's switches are joined, so a derived name is shorter than the limit.
 DERIVED_LENGTH = 40
 _NAME_LENGTH, _TITLE_LENGTH = 60, 200
 # The fields of a description that hold switches, in the order they are applied.
@@ -75,7 +75,7 @@ def name_of_patch(text: str) -> str:
 
 
 def _tables(mapping: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
-    """Return the switches of a kind; an empty table stands for what is none."""
+    """Return the switches of a kind; an empty table stands for anything else."""
     switches = mapping.get(kind)
     if not isinstance(switches, list):
         return []

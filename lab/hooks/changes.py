@@ -22,9 +22,9 @@ from lab.validation_messages import nearest
 
 MOST_HOOKS = 20
 LONGEST_URL = 1000
-# What an address must say where the commit or patch goes.
+# The placeholder of the commit or patch, which an address must contain.
 PLACES = {Hook.Kind.GITHUB: "{commit}", Hook.Kind.GITLAB: "{commit}", Hook.Kind.PATCHWORK: "{patch}"}
-# The newest of them are looked through for one that a status hook could be tried with.
+# How many of the newest experiments are searched for one to try a status hook with.
 LOOKED_THROUGH = 50
 
 
@@ -51,7 +51,7 @@ def make_hook(*, by: User, fields: HookFields, scopes: Sequence[str] | None = No
 
 
 def change_hook(*, hook_id: int, by: User, fields: HookFields, scopes: Sequence[str] | None = None) -> Hook:
-    """Write a hook's fields again; without a secret its old one stays, unless its kind or host is another.
+    """Write a hook's fields again; without a secret its old one stays, unless its kind or host has changed.
 
     Raises UnknownRow, NotAllowed, FieldRefused.
     """
@@ -73,9 +73,9 @@ def own_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> 
 
 
 def try_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> Delivery:
-    """Queue a delivery to see whether it arrives: of a test event, or of what a status hook would say last.
+    """Queue a delivery to see whether it arrives: of a test event, or of the latest status of a status hook.
 
-    Raises UnknownRow, NotAllowed, FieldRefused for "url" where there is nothing yet that it could mark.
+    Raises UnknownRow, NotAllowed, FieldRefused for "url" where no experiment yet could be marked.
     """
     hook = own_hook(hook_id=hook_id, by=by, scopes=scopes)
     payload: dict[str, Any] = {"event": TEST, "at": timezone.now().isoformat(timespec="seconds")}

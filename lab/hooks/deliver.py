@@ -54,7 +54,7 @@ class DeliveryAttempt:
 
 
 def pause_s(tries: int) -> float:
-    """Return how long to wait after so many tries, in seconds: four times as long each time, give or take a quarter."""
+    """Return how long to wait after this many tries, in seconds: four times as long each time, give or take a quarter."""
     plain = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 4.0 ** (tries - 1))
     return plain * (0.75 + secrets.randbelow(501) / 1000)
 
@@ -76,7 +76,7 @@ def deliver_due() -> list[DeliveryAttempt]:
 
 
 def forget_old() -> int:
-    """Remove deliveries that have been over for KEPT; returns how many."""
+    """Remove finished deliveries that were created more than KEPT ago; returns how many."""
     over = Delivery.objects.exclude(state=DeliveryState.WAITING)
     return over.filter(created_at__lt=timezone.now() - KEPT).delete()[0]
 

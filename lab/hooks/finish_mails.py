@@ -131,7 +131,7 @@ def _send(connection: Any, mail: EmailMessage, *, late: bool) -> MailAccepted | 
 
 
 def _refused(code: int, said: bytes | str) -> LabError:
-    """Return the refusal of one mail: what begins with 5 stays as it is, 4 may pass."""
+    """Return the refusal of one mail: codes from 500 on are final, lower ones may pass."""
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
     refusal = plain(f"the mail server {_place()} refused the mail: {code} {text}", 2000)
     return AddressRefused(refusal) if code >= 500 else NotReached(refusal)

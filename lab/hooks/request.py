@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Build the request that each kind of hook gets for an event: a signed body, a commit status, a check of patchwork. Pure.
 
-Commit statuses and checks know green, red and yellow; an experiment knows a fourth answer, that it cannot tell. docs/design/hooks.md
+Commit statuses and checks know green, red and yellow; an experiment has a fourth answer, inconclusive. docs/design/hooks.md
 says why it is neither green nor red wherever there is another word.
 """
 
@@ -27,7 +27,7 @@ State = Literal["pending", "success", "failure", "untold"]
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105  of every secret, not one
 _KEY_BYTES = range(24, 65)
 _SLUG = re.compile(r"[^a-z0-9]+")
-# GitHub cuts nothing, it refuses: a description has 140 characters.
+# GitHub refuses longer descriptions instead of cutting them.
 _DESCRIPTION = 140
 
 
@@ -54,9 +54,9 @@ class Status:
 
 
 def request_for(kind: str, url: str, secret: str, event: Event) -> Outgoing | None:
-    """Return what is sent, None where this kind has nothing to say of the event.
+    """Return the request to send, None where this kind has nothing to say of the event.
 
-    An address with "{patch}" still asks for `lookup_of` first.
+    An address with "{patch}" needs `lookup_of` first.
     """
     if kind == Hook.Kind.WEBHOOK:
         return _webhook(url, secret, event)
@@ -67,7 +67,7 @@ def request_for(kind: str, url: str, secret: str, event: Event) -> Outgoing | No
 
 
 def status_of(payload: Mapping[str, Any]) -> Status | None:
-    """Return what an event means for the commit or patch it is about, None if nothing, as an improvement that appeared."""
+    """Return what an event means for the commit or patch it is about, None if nothing, as for a new improvement."""
     if "alert" in payload:
         alert = payload["alert"]
         if not alert["worse"]:
@@ -108,7 +108,7 @@ def _answer(experiment: Mapping[str, Any]) -> tuple[State, str]:
 
 
 def lookup_of(url: str, status: Status) -> str | None:
-    """Return where the number of a patch for "{patch}" is asked for: that patchwork's list by message id."""
+    """Return the URL that gives the patch's number for "{patch}": that patchwork's list by message id."""
     head, mark, _ = url.partition("/patches/{patch}")
     if not mark or not status.message_ids:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Make a change again that the database ended because it and another waited for each other."""
+"""Repeat a change that the database ended because of a deadlock with another."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,7 +15,7 @@ _ATTEMPTS = 3
 def without_deadlock(change: Callable[[], Result]) -> Result:
     """Make a change in one transaction, at most three times where it ends in a deadlock; return what it returns.
 
-    Within a transaction of the caller's nothing can be done again: all of it has failed.
+    Within a transaction of the caller's nothing is repeated: that whole transaction has failed.
     Raises OperationalError as the database gives it.
     """
     for attempt in range(1, _ATTEMPTS + 1):

@@ -39,7 +39,7 @@ def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def after(seconds: float) -> datetime | CombinedExpression:
-    """A moment so many seconds from now, to write or to compare with; SQLite is always on this very host."""
+    """Return the moment `seconds` from now by the database's clock, to write or to compare with; SQLite is on this host."""
     if connection.vendor == "postgresql":
         return Now() + timedelta(seconds=seconds)
     return timezone.now() + timedelta(seconds=seconds)

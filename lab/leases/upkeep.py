@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Upkeep that is due seldom: when each chore was last done is a row that all processes share.
 
-Times are the database's. One in the future, as of a clock that was set back, counts for nothing.
+Times are the database's. A time in the future, as after a clock was set back, is ignored.
 """
 
 import json
@@ -14,14 +14,14 @@ from django.db.models import Q
 from lab.leases.prepared import after, run_prepared
 from lab.models import Chore
 
-# A worker that has run one for this long was killed, or another one may start it too.
+# A chore that was begun this long ago may be begun by another worker: its own was probably killed.
 GIVEN_UP_S = 3600.0
-# The database's clock may be set by so much, unnoticed.
+# Setting the database's clock back by less than this goes unnoticed.
 _SET_BACK_S = 60.0
 
 
 def _past(column: str, seconds: str) -> str:
-    """Return the SQL for a time in a column that is not in the last so many seconds."""
+    """Return the SQL for a time in a column that is not in the last `seconds` seconds."""
     return f"({column} IS NULL OR {column} <= statement_timestamp() - make_interval(secs => {seconds}) OR {column} > statement_timestamp() + interval '{_SET_BACK_S} s')"
 
 
@@ -38,14 +38,14 @@ _END = "UPDATE lab_chore SET begun_at = NULL, done_at = statement_timestamp(), f
 
 
 def is_done(name: str, within_s: float) -> bool:
-    """Return whether a chore was done in the last so many seconds; a look, which writes nothing."""
+    """Return whether a chore was done in the last within_s seconds; writes nothing."""
     if connection.vendor == "postgresql":
         return bool(run_prepared(DONE, {"chore": name, "every": within_s}))
     return Chore.objects.filter(~_not_within("done_at", within_s), name=name, done_at__isnull=False).exists()
 
 
 def begin_chore(name: str, every_s: float) -> bool:
-    """Take a chore that is due; False where it is not, or somebody is at it."""
+    """Take a chore that is due; False where it is not, or another worker does it."""
     if connection.vendor == "postgresql":
         return bool(run_prepared(_BEGIN, {"name": name, "every": every_s, "given_up": GIVEN_UP_S}))
     due = Q(done_at=None) | _not_within("done_at", every_s)
@@ -57,7 +57,7 @@ def begin_chore(name: str, every_s: float) -> bool:
 
 
 def end_chore(name: str, findings: Mapping[str, Any]) -> None:
-    """It is done; findings: what it reports, as JSON."""
+    """Mark a chore as done. findings: its results, as JSON."""
     if connection.vendor == "postgresql":
         run_prepared(_END, {"name": name, "found": json.dumps(dict(findings))})
         return
@@ -65,5 +65,5 @@ def end_chore(name: str, findings: Mapping[str, Any]) -> None:
 
 
 def _not_within(column: str, seconds: float) -> Q:
-    """Of a time in the column, that it is not in the last so many seconds."""
+    """Match rows whose time in the column is not in the last `seconds` seconds."""
     return Q(**{f"{column}__lte": after(-seconds)}) | Q(**{f"{column}__gt": after(_SET_BACK_S)})

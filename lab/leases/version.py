@@ -13,7 +13,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from lab.models import Deployment
 
-# What decides what a worker builds, boots and writes. The pages may differ: they only read.
+# The packages that decide what a worker builds, boots and writes. The pages may differ: they only read.
 PACKAGES = ("kernels", "workloads", "lab", "workers")
 SUFFIXES = frozenset({".py", ".c", ".h", ".toml", ".config", ".patch", ".bt"})
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ def code_version(root: Path = ROOT) -> str:
 
 
 def lab_version() -> str:
-    """The version that was deployed last, "" where none ever was: every worker is welcome then."""
+    """The version that was deployed last, "" where none ever was: then every worker may work."""
     return Deployment.objects.order_by("-pk").values_list("version", flat=True).first() or ""
 
 
@@ -46,7 +46,7 @@ def deploy(version: str) -> bool:
 
 
 def other_version(own: str, lab: str | None = None) -> str:
-    """Return why a worker of this version may take no work; "" if it may. lab: the lab's, asked for unless it is known."""
+    """Return why a worker of this version may take no work; "" if it may. lab: the lab's version, read if None."""
     wanted = lab_version() if lab is None else lab
     if not wanted or wanted == own:
         return ""

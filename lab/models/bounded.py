@@ -39,7 +39,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it cannot be sub
 
 
 def leaf(rows: QuerySet[Any], size: int, number: int | str | None) -> Page[Any]:
-    """Return one page of a list, counted only so far as people leaf at once; a number beyond the last is the last."""
+    """Return one page of a list, counted only AHEAD pages further; a number beyond the last page is the last."""
     paginator, text = BoundedPaginator(rows, size), str(number or "")
     wanted = int(text) if text.isdecimal() and len(text) < 9 else 1
     paginator.most = min(MOST_COUNTED, (max(1, wanted) + AHEAD) * size)
@@ -47,7 +47,7 @@ def leaf(rows: QuerySet[Any], size: int, number: int | str | None) -> Page[Any]:
 
 
 def distinct_values(model: type[Model], column: str) -> list[Any]:
-    """Return the values of an indexed column, in order: a look into the index for each, as neither database does for DISTINCT."""
+    """Return the values of an indexed column, in order, by one index look-up for each, which neither database does for DISTINCT."""
     table, name = connection.ops.quote_name(model._meta.db_table), connection.ops.quote_name(column)
     with connection.cursor() as cursor:
         cursor.execute(

@@ -52,7 +52,7 @@ class Build(Claimed):
     steps_since = models.DateTimeField(null=True, blank=True)
     # Below the state root, and in the store where there is one; so are console and directory of a run.
     log = models.CharField(max_length=1000, blank=True, default="")
-    # How often its artifact was found to be other than what was built, and when the retention policy removed it.
+    # How often its artifact was found corrupt, and when the retention policy removed it.
     corrupted = models.PositiveSmallIntegerField(default=0)
     expired_at = models.DateTimeField(null=True, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
@@ -90,7 +90,7 @@ class Build(Claimed):
 class Run(Claimed):
     """One boot that executes one case on one variant: the unit of replication."""
 
-    # Of three keys another index below begins with the column.
+    # For three of these keys, another index below begins with the column.
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs", db_index=False)
     variant = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="runs", db_index=False)
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="runs")
@@ -154,8 +154,8 @@ class Run(Claimed):
                 fields=["finished_at"], condition=models.Q(finished_at__isnull=False), name="run_by_end"
             ),
             # For claims: their cost must not grow with the number of queued or finished rows.
-            # Not of those that run: a claim would write to the page it reads, whose dead entries then stay.
-            # What pages count of waiting boots is in it, so that vacuumed boots need not be read for that.
+            # Without running boots: a claim would write to the page it reads, whose dead entries then stay.
+            # It has the columns that pages count of waiting boots, so that vacuumed boots need not be read for that.
             models.Index(
                 fields=["experiment", "position", "variant", "target", "created_at"],
                 condition=models.Q(state=RunState.QUEUED),

@@ -39,9 +39,9 @@ def _new_token() -> str:
 
 
 class Withdrawal(models.Model):
-    """An operator no longer vouches for a branch: what the compiler front kept until then is used no more. The newest counts."""
+    """An operator no longer vouches for a branch: files that the compiler front made before are no longer used. The newest counts."""
 
-    # Part of the keys of all that the front makes from then on. Drawn by chance, so that a lab restored from an older backup never gets
+    # Part of the keys of all that the front makes from then on. Random, so that a lab restored from an older backup never gets
     # the token of a withdrawal that the backup lacks.
     token = models.CharField(max_length=16, unique=True, default=_new_token)
     # Names, as they were then.
@@ -80,7 +80,7 @@ class Experiment(models.Model):
     builds_left = models.BooleanField(default=True, db_default=True)
     # "wall" or "instructions": what the times of this experiment count.
     clock = models.CharField(max_length=15, default="wall")
-    # Of each variant; where boots are stopped early (`sequential`), the most of them.
+    # Boots of each variant; the maximum where they may stop early (`sequential`).
     boots = models.PositiveIntegerField()
     sequential = models.BooleanField(default=False)
     iterations = models.PositiveIntegerField()
@@ -89,9 +89,9 @@ class Experiment(models.Model):
     verify = models.BooleanField()
     seed = models.BigIntegerField()
     problem = models.TextField(blank=True, default="")
-    # The conclusion in one line, as it was when the experiment ended; lists show it. Pages draw the conclusion again.
+    # The conclusion in one line, as it was when the experiment ended; lists show it. Pages compute the conclusion afresh.
     headline = models.CharField(max_length=200, blank=True, default="", db_default="")
-    # Who asked; nobody where it came from this machine's own terminal.
+    # Null where it came from this machine's own terminal.
     submitter = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="experiments"
     )
@@ -126,7 +126,7 @@ class Experiment(models.Model):
                 condition=models.Q(state__in=OPEN_EXPERIMENT),
                 name="experiment_waiting",
             ),
-            # Claims of builds go by priority and submitter first: what is open is not read and sorted for each.
+            # Claims of builds go by priority and submitter first: open experiments are not read and sorted for each.
             models.Index(
                 "priority",
                 Coalesce("submitter", 0),
@@ -152,7 +152,7 @@ class Switch(models.Model):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="switches")
     position = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=100)
-    # One of Kind; the column does not list them, so that another takes no migration.
+    # One of Kind; the column does not list them, so that a new kind needs no migration.
     kind = models.CharField(max_length=10)
     title = models.TextField(blank=True, default="")
     author = models.CharField(max_length=300, blank=True, default="")
@@ -179,7 +179,7 @@ class Switch(models.Model):
 
     @property
     def shown(self) -> str:
-        """The text for people: what is not UTF-8 or hides in it is an escape."""
+        """The text for people: hidden characters and invalid UTF-8 are escapes."""
         return shown_diff(self.text)
 
 

@@ -49,11 +49,11 @@ class Fetch(models.Model):
     claimed_by = models.CharField(max_length=200, default="")
     token = models.CharField(max_length=64, default="")
     lease_until = models.DateTimeField(null=True)
-    # How often a worker began it, without the times that it lost the database; and these times.
+    # How often a worker began it, without losses of the database; and how often those happened.
     attempt = models.PositiveSmallIntegerField(default=0)
     interrupted = models.PositiveSmallIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(auto_now_add=True)
-    # When its page or the API was last asked how it goes: a preview that nobody looks at is cancelled.
+    # When its page or the API was last asked for its state: a preview that nobody looks at is cancelled.
     looked_at = models.DateTimeField(default=timezone.now, db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

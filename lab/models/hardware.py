@@ -30,7 +30,7 @@ class Target(models.Model):
     faults = models.PositiveSmallIntegerField(default=0)
     quarantined_at = models.DateTimeField(null=True, blank=True)
     quarantine_reason = models.TextField(blank=True, default="")
-    # Since when a health check is asked for; until when one that runs keeps boots away at most.
+    # When a health check was requested; until when, at most, a running one keeps boots away.
     check_asked_at = models.DateTimeField(null=True, blank=True)
     checked_until = models.DateTimeField(null=True, blank=True)
     # Since when it had no health check: the time of the last one, or that of its own row.
@@ -38,7 +38,7 @@ class Target(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        # Read each second for the checks that are due: not the targets that were checked lately, nor those out of service.
+        # Read each second for due checks, without the targets that were checked lately or are out of service.
         indexes = (
             models.Index(
                 fields=["unchecked_since"],
@@ -154,7 +154,7 @@ class Chore(models.Model):
     """A piece of upkeep that is due seldom, and when it was last done."""
 
     name = models.CharField(max_length=100, unique=True)
-    # Since when somebody is at it; one that was killed leaves it.
+    # When a worker began it; a worker that was killed leaves it set.
     begun_at = models.DateTimeField(null=True, blank=True)
     done_at = models.DateTimeField(null=True, blank=True)
     # What it found then, such as how much the lab keeps where.

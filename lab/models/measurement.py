@@ -88,7 +88,7 @@ class Comparison(models.Model):
     q_value = models.FloatField(null=True, blank=True)
     # The shift of the logarithm in standard deviations between boots.
     effect = models.FloatField(null=True, blank=True)
-    # What two kernels differ by for no reason, as a fraction: smaller shifts are not called.
+    # How much two kernels differ for no reason, as a fraction: smaller shifts are not called changes.
     floor = models.FloatField(default=0.0)
     # True while boots that were asked for are missing.
     partial = models.BooleanField(default=False)

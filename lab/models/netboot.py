@@ -14,7 +14,7 @@ class Netboot(models.Model):
     # The process that boots it, as in the claims: once that is gone, the machine was left on.
     owner = models.CharField(max_length=300, blank=True, default="")
     # SHA-256 of the token, in hex; the token itself is in the machine's script and nowhere else. Made when the
-    # script is fetched: until then the hash of nothing that anybody knows.
+    # script is fetched: until then a random value, which is no token's hash.
     token_sha256 = models.CharField(max_length=64, unique=True)
     artifact_key = models.CharField(max_length=64)
     # The name of its initramfs in the store.
@@ -26,7 +26,7 @@ class Netboot(models.Model):
     fetched_at = models.DateTimeField(null=True, blank=True)
     fetched_from = models.GenericIPAddressField(null=True, blank=True)
     fetches = models.PositiveIntegerField(default=0)
-    # The address its pieces come from; and the first sign that somebody else has a hand in this boot.
+    # The address its pieces come from; and the first sign of interference by another machine.
     reported_from = models.GenericIPAddressField(null=True, blank=True)
     alarm = models.CharField(max_length=200, blank=True, default="", db_default="")
     # When it fetched its initrd: what follows is the kernel's doing.
@@ -39,7 +39,7 @@ class Netboot(models.Model):
     )
     kernel_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
     initrd_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
-    # It went well and its machine was left on, to be offered what follows; when the machine asked for that last.
+    # Whether it succeeded and its machine was left on for the next boot; when the machine last asked for that.
     waits = models.BooleanField(default=False, db_default=False)
     asked_at = models.DateTimeField(null=True, blank=True)
     # Bytes of pieces taken.

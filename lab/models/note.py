@@ -45,11 +45,11 @@ class Note(models.Model):
 class Triage(models.Model):
     """One decision about a regression; the newest counts, the others are its history.
 
-    Comparisons are computed again and change their numbers: what is decided on is named by what stays.
+    Comparisons are recomputed under new numbers, so a decision names the case, variant and metric, which stay.
     """
 
     class State(models.TextChoices):
-        """A regression nobody looked at is new."""
+        """The states of a regression: new until somebody looks at it."""
 
         NEW = "new"
         ACKNOWLEDGED = "acknowledged"

@@ -58,7 +58,7 @@ class Token(AbstractAuthToken):  # type: ignore[misc]  # the library has no type
 
 
 class IdempotencyKey(models.Model):
-    """A client's own name for one submission: said twice, it is still one experiment."""
+    """A client's own name for one submission: sent twice, it still makes one experiment."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="idempotency_keys")
     key = models.CharField(max_length=200)

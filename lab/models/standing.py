@@ -24,12 +24,12 @@ class Standing(models.Model):
     poll_every_s = models.PositiveIntegerField(default=300)
     # A forge signs its pushes with it.
     secret = models.CharField(max_length=100, blank=True, default="")
-    # Whether revisions that were passed over are measured later, when nothing newer waits; the newest first.
+    # Whether skipped revisions are measured later, when nothing newer waits; the newest first.
     backfill = models.BooleanField(default=False)
     # Who gets a mail when a step appears.
     mail_to = models.JSONField(default=list)
     last_commit = models.CharField(max_length=64, blank=True, default="")
-    # A push says so; the next look then does not wait.
+    # Set by a push: the next look then does not wait.
     due = models.BooleanField(default=False)
     # One of its experiments ended since its trends were last looked at for steps.
     stale = models.BooleanField(default=False)
@@ -46,7 +46,7 @@ class Standing(models.Model):
 
 
 class Alert(models.Model):
-    """A step that appeared in a trend which a standing experiment feeds; told once."""
+    """A step that appeared in a trend which a standing experiment feeds; reported once."""
 
     standing = models.ForeignKey(Standing, on_delete=models.CASCADE, related_name="alerts")
     # The experiment whose result made the step visible.
@@ -79,7 +79,7 @@ class Alert(models.Model):
 
 
 class Hook(models.Model):
-    """An address that hears of events: a plain webhook, a forge's commit statuses, or patchwork's checks."""
+    """An address that receives events: a plain webhook, a forge's commit statuses, or patchwork's checks."""
 
     class Kind(models.TextChoices):
         """The form of a notification."""
@@ -95,7 +95,7 @@ class Hook(models.Model):
     url = models.URLField(max_length=1000)
     # Signs plain webhooks, is the token of the others.
     secret = models.CharField(max_length=500, blank=True, default="")
-    # Hears only of experiments on it; of all, and of targets, where there is none.
+    # It receives only events of experiments on this tree; without one, of all experiments and of targets.
     tree = models.ForeignKey(Tree, null=True, blank=True, on_delete=models.CASCADE, related_name="hooks")
     # Some of EVENTS in lab/hooks/events.py.
     events = models.JSONField(default=list)

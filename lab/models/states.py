@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""States of rows, and the only function that changes them, but for the one statement of a claim (lab/runs/claiming.py).
+"""States of rows, and the only function that changes them, except for the one statement of a claim (lab/runs/claiming.py).
 
 Each table lists the moves that exist; a state without moves is final. `move` is one
 conditional UPDATE, so of two processes that want the same move exactly one gets True.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def storable_text(text: str, limit: int | None = None) -> str:
-    """A text without what PostgreSQL has no place for: NUL, and halves of characters; cut to `limit`."""
+    """Return a text without what PostgreSQL cannot store: NUL, and lone surrogates; cut to `limit`."""
     whole = (
         text.encode("utf-8", "replace").decode()
         if any("\ud800" <= sign <= "\udfff" for sign in text)
@@ -17,7 +17,7 @@ def storable_text(text: str, limit: int | None = None) -> str:
 
 
 def storable(value: Any) -> Any:
-    """A JSON value of which every part can be kept: texts as above, and null for what is not a finite number."""
+    """Return a JSON value that can be stored: texts as above, and null for floats that are not finite."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):

@@ -32,7 +32,7 @@ class Revision(models.Model):
 class BasePoint(models.Model):
     """One experiment's part of a trend: one metric over the boots of its base and of the base's control."""
 
-    # What makes a trend: tree, case, target, clock, config and metric, hashed.
+    # The hash of what identifies a trend: tree, case, target, clock, config and metric.
     trend = models.CharField(max_length=12, db_index=True)
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="base_points")
     metric = models.CharField(max_length=60)
@@ -70,11 +70,11 @@ class Trend(models.Model):
     primary = models.BooleanField(default=False)
     # The case that fed it last.
     latest_case = models.PositiveBigIntegerField()
-    # Counts the changes of its points: a summary is of the points as they were at one of them.
+    # The number of changes of its points; a summary is of the points after one of these changes.
     changes = models.PositiveIntegerField(default=1)
     stale = models.BooleanField(default=True)
     points = models.PositiveIntegerField(default=0)
-    # Measured revisions whose place in the history nobody noted.
+    # Measured revisions whose place in the history is unknown.
     unplaced = models.PositiveIntegerField(default=0)
     # The newest point: its revision, and its newest experiment.
     revision = models.CharField(max_length=64, blank=True, default="")
@@ -146,7 +146,7 @@ class Bisection(models.Model):
     params = models.JSONField(default=dict)
     metric = models.CharField(max_length=60)
     clock = models.CharField(max_length=15)
-    # Of a first comparison, 0 for as many as it takes; and of one that could not tell, at most.
+    # Of a first comparison, 0 for as many as it takes; and at most, after inconclusive ones.
     boots = models.PositiveIntegerField()
     most_boots = models.PositiveIntegerField()
     iterations = models.PositiveIntegerField()
@@ -158,7 +158,7 @@ class Bisection(models.Model):
     verdict = models.CharField(max_length=15)
     state = models.CharField(max_length=10, choices=BisectionState, default=BisectionState.RUNNING)
     answer = models.CharField(max_length=10, choices=Answer, blank=True, default="")
-    # Commits of which one brought the step, the oldest first.
+    # Commits of which one caused the step, the oldest first.
     suspects = models.JSONField(default=list)
     problem = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)

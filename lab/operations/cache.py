@@ -41,7 +41,7 @@ class ForgivingClient(RedisCacheClient):
         return bool(self._or_else(False, partial(super().touch, key, timeout)))
 
     def delete(self, key: Any) -> bool:
-        """False while there is no Redis; what it holds on its disk may come back with it, until it is too old."""
+        """False while there is no Redis; a value on its disk may come back with it, until the value expires."""
         return bool(self._or_else(False, partial(super().delete, key)))
 
     def get_many(self, keys: Any) -> dict[Any, Any]:

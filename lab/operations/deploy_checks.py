@@ -16,7 +16,7 @@ from lab.storage.store import lab_store
 
 
 def store_works(app_configs: Any, **kwargs: Any) -> list[Error]:
-    """Return whether the store, where there is one, takes a file and gives it back."""
+    """Check that the store, where there is one, takes a file and gives it back."""
     try:
         store = lab_store()
         if store is not None:

@@ -12,8 +12,8 @@ from lab.runs.workers import ReportedWorker
 from lab.targets.fleet import Fleet
 from lab.targets.health_overview import TargetHealth, target_healths
 
-# The states of a target, what needs a person first. unserved: no living worker takes from its queue. well: it could boot
-# and has nothing to.
+# The states of a target, those that need a person first. unserved: no living worker takes from its queue. well: it could
+# boot and has no work.
 STATES = ("quarantine", "ill", "unserved", "disabled", "busy", "well")
 # Those that a person has to look at.
 TROUBLE = STATES[:3]
@@ -30,7 +30,7 @@ class FleetFilter:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """A target, how it did, and the one word for it."""
+    """A target with its health and its state."""
 
     health: TargetHealth
     state: str
@@ -62,7 +62,7 @@ class GroupLine:
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
-    """All targets. states: how many are in each; groups, targets: what needs a person first."""
+    """All targets. states: how many are in each; groups, targets: those that need a person first."""
 
     states: Mapping[str, int]
     groups: tuple[GroupLine, ...]
@@ -111,6 +111,6 @@ def _group(name: str, rows: Sequence[TargetState]) -> GroupLine:
 
 
 def _counted(rows: Sequence[TargetState]) -> dict[str, int]:
-    """Return how many are in each state that there is, what needs a person first."""
+    """Return how many are in each state that occurs, those that need a person first."""
     counts = Counter(row.state for row in rows)
     return {state: counts[state] for state in STATES if counts[state]}

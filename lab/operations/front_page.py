@@ -44,7 +44,7 @@ def _running() -> tuple[tuple[ExperimentProgress, ...], int]:
     rows = Experiment.objects.filter(state__in=(ExperimentState.RUNNING, ExperimentState.QUEUED)).defer(
         "spec"
     )
-    # "running" comes after "queued".
+    # In descending order "running" comes before "queued".
     shown = list(rows.select_related("target").order_by("-state", "pk")[:RUNNING])
     progress = current_progress_of(shown)
     waiting = rows.count() - len(shown) if len(shown) == RUNNING else 0
@@ -94,5 +94,5 @@ def own_work(user: User) -> dict[str, Any]:
 
 
 def mark_seen(user: User) -> None:
-    """Take everything of somebody's that is finished by now as seen."""
+    """Mark all of somebody's experiments that are finished by now as seen."""
     User.objects.filter(pk=user.pk).update(finished_seen_at=timezone.now())

@@ -20,7 +20,7 @@ from lab.models.states import BuildState, DeliveryState, ExperimentState
 HOUR = timedelta(hours=1)
 # A boot or build that takes longer counts in the last bucket alone.
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
-# The calibration is compared with the median of so many before it.
+# The calibration is compared with the median of this many before it.
 BEFORE = 20
 # The newest figures of each target, by its index of checks: a thousand targets have thirty thousand in a month.
 _CALIBRATIONS = """
@@ -75,7 +75,7 @@ def last_hour() -> LastHour:
     runs = Counter[tuple[str, str, str]]()
     steps_s: dict[tuple[str, str], DurationHistogram] = defaultdict(DurationHistogram)
     booted = Run.objects.filter(finished_at__gte=since).exclude(outcome="").order_by("pk")
-    # A boot that was queued again has no target any more: where it was lost, or asked for.
+    # A requeued boot has no target any more: it counts where it was lost, or for its experiment's target.
     columns = {
         column: Coalesce(f"target__{column}", f"lost_on__{column}", f"experiment__target__{column}")
         for column in ("name", "group")
@@ -104,12 +104,12 @@ def experiments_by_state() -> dict[str, int]:
 
 
 def deliveries_waiting() -> int:
-    """Return how many events wait to be told."""
+    """Return how many events wait for delivery."""
     return Delivery.objects.filter(state=DeliveryState.WAITING).count()
 
 
 def late_answers_ever() -> int:
-    """Return how many answers were ever refused: their rows are removed some day, their numbers are not given again."""
+    """Return how many answers were ever refused: old rows are removed, but their numbers are never reused."""
     return LateAnswer.objects.aggregate(last=Max("pk"))["last"] or 0
 
 

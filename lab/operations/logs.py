@@ -29,7 +29,7 @@ Subject = str | int
 FIELDS: Final = ("experiment", "build", "run", "target", "queue", "worker", "request")
 # A line is read by people and kept by a log store: longer texts, such as a traceback's, end with how much is missing.
 LONGEST = 16_384
-# They tell of each request and task what our own lines tell better.
+# They log of each request and task what our own lines say better.
 TALKATIVE: Final = (
     "celery",
     "kombu",
@@ -54,7 +54,7 @@ _SECRETS: Final = (
 
 @contextmanager
 def about(**fields: Subject) -> Iterator[None]:
-    """Name what every line logged within the block, by this thread or task, is about. fields: of FIELDS."""
+    """Set the subjects of every line that this thread or task logs within the block. fields: of FIELDS."""
     unknown = fields.keys() - set(FIELDS)
     if unknown:
         raise TypeError(f"lines are about {', '.join(FIELDS)}, not {', '.join(sorted(unknown))}")
@@ -79,7 +79,7 @@ def configuration(form: str) -> dict[str, Any]:
     """Return the configuration for `logging.config.dictConfig`. form: "json" or "text"."""
     shape = "lab.operations.logs.OneObject" if form == "json" else "lab.operations.logs.OneLine"
     quiet = {name: {"level": "WARNING", "handlers": [], "propagate": True} for name in TALKATIVE}
-    # They bring handlers of their own, which would tell each line twice.
+    # They have handlers of their own, which would log each line twice.
     ours = {"handlers": [], "propagate": True}
     servers = dict.fromkeys(("django", "gunicorn.error", "gunicorn.access"), ours)
     return {
@@ -97,7 +97,7 @@ def configuration(form: str) -> dict[str, Any]:
 
 
 class NamesItsSubject(logging.Filter):
-    """Puts onto each record what it is about; what the call itself gave by `extra` counts more."""
+    """Adds to each record what it is about; fields that the call itself gave by `extra` take precedence."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Always true."""
@@ -169,14 +169,14 @@ def _own_secrets() -> tuple[str, ...]:
 def _escaped(character: str) -> str:
     if character == "\n":
         return "\\n"
-    # Blanks of other alphabets; what ends a line or turns the direction of reading around is none of them.
+    # Blanks of other alphabets; characters that end a line or turn the direction of reading are not among them.
     if unicodedata.category(character) == "Zs":
         return " "
     return character.encode("unicode_escape").decode("ascii")
 
 
 def _word(value: Subject) -> str:
-    """A value that cannot be taken for the next field."""
+    """Return a value, quoted if it could be taken for the next field."""
     text = escaped(str(value))
     return text if re.fullmatch(r"[\w.:/@+-]+", text) else '"' + text.replace('"', "'") + '"'
 

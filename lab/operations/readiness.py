@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Check that the lab can work: database and tables, Redis, the store, disk space; a line for each.
 
-Cheap, and asked at most once a second by each process (the store every five): whatever watches over us may ask as often as it likes.
+Cheap, and asked at most once a second by each process (the store every five): monitoring may ask as often as it likes.
 """
 
 import shutil
@@ -52,7 +52,7 @@ def readiness() -> tuple[ReadinessCheck, ...]:
 def checked_now() -> tuple[ReadinessCheck, ...]:
     """Every check, made now."""
     database = _database()
-    # What is not there cannot be asked for its tables.
+    # A database that does not answer cannot be asked for its tables.
     checks = [database, _tables()] if database.ok else [database]
     if settings.REDIS:
         checks.append(_redis())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The retention policy: which old files are removed, and which never are.
 
-Run files and artifacts of experiments that ended more than KPERFLAB_KEEP_DAYS ago go, from this machine and from the store. What
-an experiment needs that somebody kept, that is open, that is a standing experiment's latest, that an open bisection compares,
-or whose comparison is an open regression, triaged or noted, stays; so do the kernels that others stand upon. Rows are never removed.
+Run files and artifacts of experiments that ended more than KPERFLAB_KEEP_DAYS ago are removed, here and in the store. The files of
+an experiment stay if somebody kept it, if it is open, a standing experiment's latest or compared by an open bisection, or if it
+has an open regression, a triage or a note; so do the kernels that others are built over. Rows are never removed.
 A kernel that is needed again is built again.
 """
 
@@ -28,7 +28,7 @@ from lab.storage.inventory import KINDS, InventoryItem, Kind, inventory
 from lab.storage.raw_profiles import raw_path
 from lab.storage.store import Store, lab_store
 
-# Of a sending that broke off: nobody finishes it after so long.
+# An upload that broke off this long ago will not be finished.
 BROKEN_OFF = timedelta(days=1)
 _AT_ONCE = 500
 
@@ -45,7 +45,7 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The files that the policy removes, and those that it had already removed. before: later experiments are not considered."""
+    """The files that the policy removes, and those that stay. before: later experiments are not considered."""
 
     going: tuple[InventoryItem, ...]
     staying: tuple[InventoryItem, ...]
@@ -53,7 +53,7 @@ class Expiry:
 
 
 def plan_expiry(*, now: datetime | None = None, home: Path | None = None) -> Expiry:
-    """Find out what is to go; nothing where KPERFLAB_KEEP_DAYS is 0. Raises StoreUnreachable, StoreRefused."""
+    """Find the files to remove; none where KPERFLAB_KEEP_DAYS is 0. Raises StoreUnreachable, StoreRefused."""
     items = inventory(home or settings.HOME, lab_store())
     if not settings.KEEP_DAYS:
         return Expiry((), items, None)
@@ -67,9 +67,9 @@ def plan_expiry(*, now: datetime | None = None, home: Path | None = None) -> Exp
 
 
 def expire(plan: Expiry, *, home: Path | None = None) -> tuple[InventoryItem, ...]:
-    """Remove what a plan says, unless somebody has come to need it since or uses it now; returns what went.
+    """Remove the files of a plan, except those that are needed by now or in use; return the removed ones.
 
-    Raises StoreUnreachable, StoreRefused: what went until then is noted.
+    Raises StoreUnreachable, StoreRefused: files removed until then are noted.
     """
     if plan.before is None or not plan.going:
         return ()
@@ -161,7 +161,7 @@ def _going(items: tuple[InventoryItem, ...], before: datetime, now: datetime) ->
         broken_off = (
             holding.kind == "artifact" and not holding.whole and holding.written_at < now - BROKEN_OFF
         )
-        # What no row tells of goes by its own age.
+        # A file without a row is removed by its own age.
         old = holding.written_at < before or (holding.kind == "artifact" and holding.name in known)
         if broken_off or (holding.name not in by_name[holding.kind] and old):
             yield holding.kind, holding.name

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Withdraw trust: an operator no longer vouches for a branch, whose code may have run for all that the compiler front has kept.
+"""Withdraw trust: an operator no longer vouches for a branch, whose code may have run in the making of all that the compiler front has kept.
 
 A withdrawal is a row. Its token is part of the keys of layers and artifacts, of the name of the trusted files' folder and of what signs
-their packs, so nothing from before answers a build, on any machine, whether or not the machine can be reached now. Files are not taken
-from under builds: those on the builders go when room is needed, as others that nobody uses.
+their packs, so nothing from before answers a build, on any machine, whether or not the machine can be reached now. Files are not removed
+under running builds: those on the builders go when room is needed, like others that nobody uses.
 """
 
 from collections.abc import Iterator
@@ -38,9 +38,9 @@ class Heap:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The things that are used no more after a withdrawal. here: on this machine alone.
+    """The things that are no longer used after a withdrawal.
 
-    files, layers: here; packs: by name, in the store; no_store: why its packs are not known; kernels: built; building: now.
+    files, layers: on this machine alone; packs: by name, in the store; no_store: why its packs are not known; kernels: built; building: now.
     """
 
     tree: str
@@ -92,7 +92,7 @@ def plan_withdrawal(tree: str, ref: str = "") -> Losses:
 
 
 def withdraw_trust(losses: Losses) -> Withdrawn:
-    """Withdraw it, then remove the packs; a store that fails keeps them, and no builder takes them."""
+    """Withdraw trust, then remove the packs; a store that fails keeps them, but no builder uses them."""
     with transaction.atomic():
         made = Withdrawal.objects.create(tree=losses.tree, ref=losses.ref[:200])
         note_request(

@@ -50,7 +50,7 @@ def invite(*, by: User, username: str, email: str = "", role: str = User.Role.SU
 def password_link(user: User) -> tuple[str, str]:
     """Return the number and the secret for a link that lets a person choose a password once, both as text.
 
-    It ends with the next password or sign-in, and after settings.PASSWORD_RESET_TIMEOUT seconds.
+    It expires with the next change of password or sign-in, and after settings.PASSWORD_RESET_TIMEOUT seconds.
     """
     return urlsafe_base64_encode(force_bytes(user.pk)), default_token_generator.make_token(user)
 
@@ -73,7 +73,7 @@ def change_role(*, by: User, user_id: int, role: str) -> User:
 def change_address(*, by: User, user_id: int, email: str) -> User:
     """Give somebody another mail address, or none. Raises NotAllowed, UnknownRow, FieldRefused for "email".
 
-    People do not change their own: the lab would send mails to anybody's.
+    People cannot change their own: the lab would send mails to any address.
     """
     _must_operate(by)
     user = get_user(user_id)
@@ -83,7 +83,7 @@ def change_address(*, by: User, user_id: int, email: str) -> User:
 
 
 def set_active(*, by: User, user_id: int, active: bool) -> User:
-    """Let somebody in, or out: their sessions and tokens end with it, what they did stays.
+    """Activate or deactivate an account. While it is inactive, its sessions and tokens are invalid; its work stays.
 
     Raises NotAllowed, UnknownRow, FieldRefused for "active".
     """
@@ -103,7 +103,7 @@ def get_user(user_id: int) -> User:
 
 
 def _locked(user_id: int) -> User:
-    # All operators' rows: two of them cannot end each other at once.
+    # All operators' rows are locked: two of them cannot deactivate each other at once.
     list(User.objects.select_for_update().filter(role=User.Role.OPERATOR).values_list("pk"))
     return get_user(user_id)
 
@@ -161,12 +161,12 @@ def has_mail_server() -> bool:
 
 
 def stop_secret(user: User) -> str:
-    """Return what the link in a mail carries."""
+    """Return the secret in the link of a mail."""
     return signing.Signer(salt=_SALT).sign_object(user.pk)
 
 
 def user_of(secret: str) -> User:
-    """Return whose mails a link turns off. Raises UnknownRow."""
+    """Return the user whose mails a link turns off. Raises UnknownRow."""
     try:
         pk = signing.Signer(salt=_SALT).unsign_object(secret)
     except signing.BadSignature:

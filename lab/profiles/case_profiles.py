@@ -23,7 +23,7 @@ from workloads.catalog import load_catalog
 CPU: str = Profile.Kind.CPU.value
 EXACT: str = Profile.Kind.EXACT.value
 WAITING: str = Profile.Kind.WAITING.value
-# So many symbols in which most of the waiting ends are split by caller.
+# The number of symbols to split by caller: those in which most of the waiting ends.
 MOST_WATCHED = 6
 
 
@@ -31,8 +31,8 @@ MOST_WATCHED = 6
 class ProfiledBoot:
     """One boot with a profile. truncated: why its end is missing. doubts: why its surroundings make it suspect.
 
-    samples: nanoseconds where the profile is one of waits, and waits are how many. overhead: elapsed with this profiler
-    over without, minus 1; None where nobody measured it.
+    samples: nanoseconds where the profile is one of waits; waits: their number. overhead: elapsed time with this profiler
+    over that without, minus 1; None where it was not measured.
     """
 
     run_id: int
@@ -85,7 +85,7 @@ class CaseProfiles:
 
     @cached_property
     def lines(self) -> dict[str, str]:
-        """Return where functions begin in the base's source; of those that it does not have, in a variant's: "fs/namei.c:2251"."""
+        """Return where functions begin, "fs/namei.c:2251": in the base's source, or in a variant's if the base lacks the function."""
         firsts = [int(np.argmax(self.of(place))) for place in range(len(self.variants))]
         if self.base is not None:
             firsts.insert(0, firsts.pop(self.base))
@@ -106,9 +106,9 @@ class CaseProfiles:
         return unit_of(self.kind)
 
     def drawn(self, own: Flags) -> Flags:
-        """bool[profiles]: of some profiles those to add up.
+        """bool[profiles]: the profiles to add up, out of `own`.
 
-        Of exact ones it is the first, since each boot is the whole truth; of modelled waiting the median boot, since weights
+        Of exact ones it is the first, since each boot is complete; of modelled waiting the median boot, since weights
         are per operation.
         """
         places = np.flatnonzero(own)
@@ -126,7 +126,7 @@ class CaseProfiles:
 
     @property
     def twin(self) -> int | None:
-        """The place of the base once more."""
+        """The place of the base's A/A twin."""
         return self._with_role(Role.AA)
 
     def _with_role(self, role: Role) -> int | None:
@@ -141,7 +141,7 @@ class CaseProfiles:
         raise UnknownRow(f'no {called(self.kind)} of a variant "{name}" in this case; there are: {known}')
 
     def sides(self, *, base: int, candidate: int) -> Sides:
-        """Compare two variants; the spread of other variants' boots helps to estimate chance."""
+        """Return the sides for comparing two variants; other variants' boots help to estimate chance."""
         twin = self.twin if base == self.base else None
         return sides_of(self.owners, base=base, candidate=candidate, twin=twin)
 
@@ -181,7 +181,7 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
 
 
 def kind_named(name: str) -> str:
-    """The kind of profiles of that name, of running CPUs if it is empty. Raises UnknownRow."""
+    """Return the kind of profiles of that name; running CPUs if it is empty. Raises UnknownRow."""
     if not name:
         return CPU
     if name not in Profile.Kind.values:
@@ -261,8 +261,8 @@ def _boot(profile: Profile) -> ProfiledBoot:
 
 
 def watched(profiles: CaseProfiles) -> tuple[str, ...]:
-    """Symbols to split by caller unless others are asked for: of running CPUs those that the workload says to watch,
-    of waiting those in which most of it ends, since their callers are where to look."""
+    """Return the symbols to split by caller by default: for running CPUs those that the workload says to watch,
+    for waiting those in which most of it ends, since their callers are of interest."""
     if profiles.kind in (CPU, EXACT):
         workload = load_catalog().get(profiles.case.workload)
         return workload.watch if workload else ()

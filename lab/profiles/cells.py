@@ -17,7 +17,7 @@ from lab.profiles.shape import ShareCell
 def family_shares(
     profiles: CaseProfiles, families: Sequence[Integers]
 ) -> tuple[tuple[VariantShares, ...], ...]:
-    """Return each family's rows by variant, that of all symbols last: how boots vary is learnt from it, whatever else is asked for."""
+    """Return each family's rows by variant. The last family is all symbols: it shows how boots vary, whatever else is asked for."""
     return share_table(
         [*families, _symbol_family(profiles.tree)],
         profiles.tree.samples,
@@ -59,7 +59,7 @@ def cells(
 
 
 def _known(values: Floats) -> list[float | None]:
-    """Return values, None for each NaN, which is what an array says for nothing."""
+    """Return values with None for each NaN, which means no value in an array."""
     known = values.astype(object)
     known[np.isnan(values)] = None
     listed: list[float | None] = known.tolist()
@@ -73,6 +73,6 @@ def _whole(profiles: CaseProfiles, place: int) -> float:
 
 
 def _symbol_family(tree: UnitedTree) -> Integers:
-    """int64[2 names, profiles]: own samples, then total ones. They are read as one line a symbol: one family."""
+    """int64[2 names, profiles]: own samples, then total ones. Both are read in one line, so they are one family."""
     counts = symbol_counts(tree)
     return np.concatenate((counts.own, counts.total))

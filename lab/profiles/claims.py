@@ -12,7 +12,7 @@ from lab.profiles.analysis.frame_names import normalise
 from lab.profiles.analysis.weight_unit import Unit
 
 CHANGED, UNCHANGED, UNSEEN = "changed", "unchanged", "unseen"
-# Of the functions that changed outside the diff, the largest changes.
+# The number of functions kept that changed outside the diff: those of the largest changes.
 _MOST_UNCLAIMED = 8
 
 
@@ -80,7 +80,7 @@ def claims_of(
 
 
 def _claim(touched: TouchedFunction, by_name: Mapping[str, Sequence[Measured]]) -> ClaimedFunction:
-    """Return one function's claim. Of a function's several symbols the one that changed most speaks for it."""
+    """Return one function's claim. If a function has several symbols, the one that changed most represents it."""
     own = sorted(by_name.get(touched.name, ()), key=lambda row: (not row.certain, *_size(row)))
     if not own:
         return ClaimedFunction(touched.name, touched.path, touched.hunks, UNSEEN)

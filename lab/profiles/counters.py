@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counters of profiled boots, all variants side by side: perf stat, /proc/vmstat, /proc/slabinfo.
 
-`Run.counters` holds, by source, what was counted over all timed iterations of a boot; here it is given per timed iteration.
-Of the kernel's own counts it leaves out those that did not change: they are 0, unless the boot says that it had none.
+`Run.counters` holds, by source, the counts over all timed iterations of a boot; here counts are per timed iteration.
+It lacks those of the kernel's own counts that did not change: they are 0, unless the boot lists them as unavailable.
 """
 
 from collections import defaultdict
@@ -24,9 +24,9 @@ from lab.profiles.case_profiles import ProfilingCost, profiling_costs
 from lab.statistics.block_model import BlockLayout
 from lab.statistics.quantiles import middle
 
-# The source that tells its zeros.
+# The source that reports zeros, too.
 PERF_STAT = "perf stat"
-# Of a run's extras: the timed iterations that its counters count over; 1 for a program that keeps its own time.
+# In a run's extras: the number of timed iterations that its counters cover; 1 for a program that times itself.
 COUNTED_ITERATIONS = "counted_iterations"
 SHARED_LINES = "shared_lines"
 """In a profiled run's extras: the report of `perf c2c`, where the machine's PMU samples memory accesses."""
@@ -39,7 +39,7 @@ class CounterCell:
     """One variant's counter, per timed iteration: the median of its boots and their interval (their range below 6 boots).
 
     ratio, ratio_low, ratio_high: over the base's; None where a boot's is 0 or below. q: how certain it is that they differ,
-    None where it was not tested. All None where no boot could tell it.
+    None where it was not tested. All None where no boot has the counter.
     """
 
     median: float | None = None
@@ -67,7 +67,7 @@ class CounterRow:
 
 @dataclass(frozen=True, slots=True)
 class CounterColumn:
-    """One variant: its boots that count; iterations: timed ones a boot, what numbers are divided by."""
+    """One variant: its boots that count; iterations: the mean number of timed ones a boot."""
 
     variant_id: int
     variant: str
@@ -144,7 +144,7 @@ def counter_page(experiment_id: int, case_id: int) -> CounterPage:
 
 
 def _boots(runs: Sequence[Run]) -> list[_Boot]:
-    """Boots that counted something; outside their validity gates only where their variant has no others."""
+    """Return boots that counted something; those outside their validity gates only if their variant has no others."""
     by_variant: dict[int, list[_Boot]] = defaultdict(list)
     for run in runs:
         number = int(run.extras.get(COUNTED_ITERATIONS) or 1)
@@ -158,7 +158,7 @@ def _boots(runs: Sequence[Run]) -> list[_Boot]:
 
 
 def _counts(counters: Mapping[str, Any]) -> Iterator[tuple[Name, float]]:
-    """All numbers of a run by source and name; what is nested is named by its path."""
+    """Yield all numbers of a run by source and name; nested numbers are named by their path."""
     for source, counts in counters.items():
         yield from _numbers(str(source), "", counts)
 
@@ -205,7 +205,7 @@ def _shifts(
     blocks: np.ndarray[Any, np.dtype[np.intp]],
     columns: Sequence[CounterColumn],
 ) -> Iterator[CounterShifts | None]:
-    """Of each column its shifts against the base, to which the boots of its twin count; None for the base."""
+    """Yield each column's shifts against the base, which includes its twin's boots; None for the base."""
     base, twin = (
         next((place for place, column in enumerate(columns) if column.role == role), None)
         for role in (Role.BASE, Role.AA)
@@ -236,18 +236,18 @@ def _cell(own: np.ndarray[Any, np.dtype[np.float64]], shifts: CounterShifts | No
 
 
 def change_of(cell: CounterCell) -> float:
-    """Return how far a counter is from the base's, as a logarithm; what came or went is farthest."""
+    """Return how far a counter is from the base's, as a logarithm; one without a ratio is farthest."""
     return round(abs(log(cell.ratio)), 6) if cell.ratio else float("inf")
 
 
 def _weight(row: CounterRow) -> tuple[float, bool, str, str]:
-    """Largest certain change first; what came or went is the largest. Then perf stat's few before the kernel's many."""
+    """Return the sort key: the largest certain change, or a missing ratio, first; then perf stat's few before the kernel's many."""
     moved = [change_of(cell) for cell in row.cells if cell.certain]
     return -max(moved, default=0.0), row.source != PERF_STAT, row.source, row.name
 
 
 def _unavailable(runs: Sequence[Run]) -> tuple[Unavailable, ...]:
-    """Each thing with each reason once, the most frequent first."""
+    """Return missing data by reason, the most frequent first."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for run in runs:
         for gap in run.unavailable:

@@ -17,7 +17,7 @@ from lab.profiles.analysis.frame_tree import FrameTree
 from lab.profiles.analysis.weight_unit import Unit, amount_name, unit_name, unit_of
 from lab.profiles.case_profiles import CPU, CaseProfiles, ProfiledVariant, case_profiles, watched
 
-# In place of a symbol: every one.
+# In place of a symbol: all symbols.
 ALL = "*"
 
 
@@ -25,7 +25,7 @@ ALL = "*"
 class SeenFrom:
     """The symbol from which to see a tree: one half of its sandwich, or the whole tree from its roots if both are empty.
 
-    callers: below this symbol who calls it, ALL for every symbol. callees: below this symbol what it calls.
+    callers: show the callers of this symbol below it, ALL for every symbol. callees: show what this symbol calls.
     """
 
     callers: str = ""
@@ -37,7 +37,7 @@ WHOLE = SeenFrom()
 
 @dataclass(frozen=True, eq=False)
 class DrawnTree:
-    """A tree and what files tell beside it: its title, the unit of its weights, where its functions begin."""
+    """A tree and the other content of its files: its title, the unit of its weights, where its functions begin."""
 
     tree: FrameTree
     context: Mapping[str, Any]
@@ -45,9 +45,9 @@ class DrawnTree:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Of the frames in `tree` how both sides differ. base_boots, boots: bool[profiles], columns of the sides.
+    """The difference of two sides in each frame of `tree`. base_boots, boots: bool[profiles], columns of the sides.
 
-    kind: of Profile.Kind; samples are what its unit says. whole: int64[profiles], what shares are of.
+    kind: of Profile.Kind; samples are in its unit. whole: int64[profiles], the totals of which shares are taken.
     """
 
     title: str
@@ -83,7 +83,7 @@ def difference(
 ) -> Difference:
     """Compare two variants of a case, by their names, in one kind of profiles. Raises UnknownRow.
 
-    base: the experiment's own if empty; with it go the boots of its twin, unless that is what it is compared with.
+    base: the experiment's own if empty; it includes the boots of its twin, unless the twin is the variant.
     idle: count idle CPUs' samples like others. seen: from which symbol.
     """
     profiles = case_profiles(experiment_id, case_id, idle=idle, kind=kind)
@@ -102,7 +102,7 @@ def difference(
         tree=tree,
         base_boots=profiles.drawn(theirs),
         boots=profiles.drawn(ours),
-        # A symbol that one side does not hold is a difference, no doubt.
+        # Judged on the whole tree: a symbol that one side lacks is a difference.
         shifts=replace(
             compare_profiles(tree, sides, unit=profiles.unit, whole=whole.samples),
             doubt=doubt(whole, sides, unit=profiles.unit),
@@ -120,7 +120,7 @@ def variant_tree(
     kind: str = "",
     seen: SeenFrom = WHOLE,
 ) -> DrawnTree:
-    """Return all counted boots of a variant added up under the names of the source; the base's if empty.
+    """Return the sum of all counted boots of a variant, the base if empty, under the names of the source.
 
     seen: from which symbol. Raises UnknownRow.
     """

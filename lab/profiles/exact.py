@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The functions that hold a patch's instructions: exact profiles of a case by function, each variant against the base.
 
-A function is the patch's where its count lies further from the base's than boots of one kernel lie apart
-(count_shifts.changed). The others differ between boots of the base too: by where timer ticks and allocations fall.
+A function is the patch's if its count lies further from the base's than boots of one kernel lie apart
+(count_shifts.changed). The others also differ between boots of the base, depending on timer ticks and allocations.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _LEAST_BOOTS = 2
 
 @dataclass(frozen=True, slots=True)
 class ExactRow:
-    """One function, or all interrupts or kernel threads: instructions in itself and calls, an operation of the workload each.
+    """One function, or all interrupts or kernel threads: its own instructions and its calls, both per operation of the workload.
 
     touched: whether the diff of a switch of the variant adds or removes lines in it. line: where its code begins in the
     base's source, or in the variant's if the base does not have it.
@@ -52,7 +52,7 @@ class ExactChange:
     """One variant against the base: the functions whose instructions differ, the patch's first, the largest change first.
 
     operation: what the workload does, such as "open". operations: how many of them one boot's profile covers. equal: how many
-    functions have not one instruction more or fewer. doubt: why the two causes may be confused, or nothing. claims: the
+    functions did not change at all. doubt: why the patch and chance may be confused, or nothing. claims: the
     functions in the variant's diffs; None if they name none.
     """
 
@@ -85,7 +85,7 @@ class ExactChange:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Instructions and calls of a case by function: int64[symbols, boots] each. aside: which rows are not functions of it."""
+    """Instructions and calls of a case by function: int64[symbols, boots] each. aside: rows of interrupts and kernel threads."""
 
     symbols: tuple[str, ...]
     instructions: Integers
@@ -127,7 +127,7 @@ def _changes(
 def _change(
     rows: Sequence[Profile], counted: _Counted, operation: str, base: list[int], own: list[int]
 ) -> ExactChange:
-    """base, own: boots of the two sides. The first of each repeats the measured boots, and its numbers are shown."""
+    """Return one variant's change. base, own: boots of both sides; the first of each repeats the measured boots and is shown."""
     old, new = base[0], own[0]
     sizes = [float(rows[place].operations or 1) for place in (old, new)]
     before, after = (
@@ -189,7 +189,7 @@ def _counted(trees: tuple[bytes, ...], calls: tuple[bytes, ...]) -> _Counted:
     top = _top(tree)
     aside = np.array([name in ASIDE for name in tree.names], dtype=bool)
     name = np.where(aside[tree.name[top]], tree.name[top], tree.name)
-    # Of interrupts, how often they came: how often what stands right below them was called.
+    # The calls of interrupts are their number: the calls of the functions right below them.
     entered = ~aside[tree.name[top]] | (tree.parent == top) | (np.arange(len(tree)) == top)
     boots = len(trees)
     instructions = _by_name(name, tree.own[:, :boots], len(tree.names))

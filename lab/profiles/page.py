@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read profiles for the page: symbols of all variants side by side, their callers and callees.
 
-Every share is of the samples of busy CPUs, over all counted boots of a variant. Of waits it is nanoseconds waited a boot
-that are compared; their share of all waiting is shown beside them.
+Every share is of the samples of busy CPUs, over all counted boots of a variant. For waits, nanoseconds waited a boot
+are compared; their share of all waiting is shown beside them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,7 +111,7 @@ def _columns(profiles: CaseProfiles) -> Iterator[ProfileColumn]:
 
 
 def variant_doubt(profiles: CaseProfiles, place: int) -> str:
-    """Return why no share of a variant can differ significantly from the base's, or ""; so for the base."""
+    """Return why no share of a variant can differ significantly from the base's, or ""; always "" for the base."""
     base = profiles.base
     if base is None or place == base:
         return ""

@@ -17,8 +17,8 @@ class ShareCell:
     """One variant's share of a row; fractions. low, high: 95 % interval, None where boots are too few for one.
 
     log_ratio: binary logarithm of the share over the base's; q: how certain that is, None where it was not tested.
-    Both None for the base. waited: nanoseconds a boot, of waits, instructions of an exact profile, or cycles per operation of
-    modelled waiting, as unit says; low, high, log_ratio and q are then of it.
+    Both None for the base. waited: by unit, nanoseconds a boot of waits, instructions of an exact profile, or cycles per operation of
+    modelled waiting; low, high, log_ratio and q are then of this amount.
     """
 
     share: float
@@ -44,7 +44,7 @@ class ShareCell:
 class ProfileColumn:
     """One variant. run_id: its first boot. samples, waits, lost: of all counted boots. idle: the fraction left out.
 
-    doubt: why no share of it can differ significantly from the base's, or nothing; so for the base.
+    doubt: why no share of it can differ significantly from the base's, or nothing; always nothing for the base.
     """
 
     variant_id: int
@@ -57,7 +57,7 @@ class ProfileColumn:
 
     @property
     def base(self) -> bool:
-        """Return whether the others are compared with it."""
+        """Return whether the other columns are compared with this one."""
         return self.role == Role.BASE
 
     @property
@@ -67,7 +67,7 @@ class ProfileColumn:
 
     @property
     def samples(self) -> int:
-        """All of them, idle ones too."""
+        """Return the sum of all samples, idle ones too."""
         return sum(boot.samples for boot in self.boots)
 
     @property
@@ -105,7 +105,7 @@ class CallerRow:
 
 @dataclass(frozen=True, slots=True)
 class CallerSplit:
-    """The share of some symbols, all in all and by who called them; the rows add up to the total."""
+    """The share of some symbols, in total and by caller; the rows add up to the total."""
 
     symbols: tuple[str, ...]
     total: tuple[ShareCell, ...]

@@ -54,7 +54,7 @@ class SymbolTable:
 
     @cached_property
     def _candidates(self) -> Mapping[int, Variant]:
-        """Return the variants that may have claims, by key, in one question for all of them."""
+        """Return the variants that may have claims, by key, read in one query."""
         keys = [variant.id for variant in self.profiles.variants if variant.role == Role.CANDIDATE]
         return Variant.objects.select_related("experiment").in_bulk(keys)
 
@@ -68,7 +68,7 @@ class SymbolTable:
         return order[changed[order]]
 
     def order(self) -> Integers:
-        """int64[symbols]: places of names by their largest certain change; of those without one by their largest own share anywhere."""
+        """int64[symbols]: places of names by their largest certain change, then those without one by their largest own share anywhere."""
         base = self.profiles.base
         moved = np.zeros(self.levels.shape[2])
         if base is not None:
@@ -88,7 +88,7 @@ class SymbolTable:
         )
 
     def measured(self, place: int) -> Iterator[Measured]:
-        """Yield each symbol of one variant and of the base: in itself, or with what it calls where only that changed or it does nothing itself."""
+        """Yield each symbol's own numbers in one variant and the base, or with its callees if only these changed or count."""
         base, tree = self.profiles.base, self.profiles.tree
         own, total = self.certain[place, 0], self.certain[place, 1]
         idle = self.levels[base, 0] + self.levels[place, 0] == 0
@@ -108,7 +108,7 @@ class SymbolTable:
             )
 
     def claims(self, place: int) -> VariantClaims | None:
-        """Return the functions in the diffs of a variant beside its share of them and the base's; None of one that is no candidate."""
+        """Return the functions in the diffs of a variant beside its share of them and the base's; None unless it is a candidate."""
         base, variant = self.profiles.base, self._candidates.get(self.profiles.variants[place].id)
         if base is None or variant is None:
             return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Assign blocks of a group's experiment to targets: each block boots whole on the target that claimed its first boot.
 
-What differs between two targets of a group cancels where a block is compared within itself, so a block must not be
-split. If its target cannot go on, what is open of it goes elsewhere, and what it had measured is taken again there:
-the earlier boots are kept, do not count, and say so.
+Differences between two targets of a group cancel out where a block is compared within itself, so a block must not be
+split. If its target cannot go on, its open boots go elsewhere and its measured boots are repeated there: the earlier
+ones are kept, do not count, and say so.
 """
 
 from django.db.models import F, QuerySet
@@ -20,9 +20,9 @@ def block_of(run: Run) -> QuerySet[Run]:
 
 
 def take_block(run: Run, target: Target) -> bool:
-    """Keep what is open of a run's block for a target; False if another was faster. Call it in the claim's transaction.
+    """Reserve the open boots of a run's block for a target; False if another was faster. Call it in the claim's transaction.
 
-    What the block had measured elsewhere is taken again here, also what still boots there.
+    Measured boots that the block had elsewhere are repeated here, also those that still run there.
     """
     free = block_of(run).filter(state=RunState.QUEUED, target=None)
     # In one order, so that two targets that want the same block wait for each other and never deadlock.
@@ -38,13 +38,13 @@ def take_block(run: Run, target: Target) -> bool:
 
 
 def leave_block(run: Run, target_id: int) -> None:
-    """Give what is open of a block back to the group, since its target lost a boot of it."""
+    """Give the open boots of a block back to the group, since its target lost one of them."""
     held = block_of(run).filter(state=RunState.QUEUED, target=target_id)
     held.update(target=None, lost_on=target_id, lost_at=after(0.0))
 
 
 def follow_block(run_id: int) -> bool:
-    """Take a boot again that ended where its block is no more; False if the block stayed."""
+    """Repeat a boot that ended on a target which its block has left; False if the block stayed."""
     run = Run.objects.get(pk=run_id)
     if run.target_id is None or run.lost_on_id != run.target_id:
         return False

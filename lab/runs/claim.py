@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-# A piece of work that failed for the lab's reasons, or took its worker down, so often is given up.
+# Work that failed by the lab's fault, or took its worker down, this often is given up.
 MOST_ATTEMPTS = 3
 Kind = Literal["build", "run"]
 # The columns of a row that nobody holds.

@@ -26,7 +26,7 @@ from lab.runs.blocks import take_block
 from lab.runs.claim import Claim
 from lab.runs.order import boot_to_claim, build_to_claim, next_build_and_submitter, next_run
 
-# What a claim has to know of a run; descriptions may be megabytes.
+# The columns that a claim needs of a run; descriptions may be megabytes.
 _PLACE = ("state", "purpose", "block", "target", "lost_on", "experiment__group", "experiment__target")
 # The columns that a claim on PostgreSQL writes.
 _TAKEN = {
@@ -60,7 +60,7 @@ def lease_seconds() -> float:
 
 
 def is_worked_on(experiment_id: int) -> bool:
-    """Return whether anybody is at a build or a boot of an experiment now."""
+    """Return whether a worker has a build or a boot of an experiment now."""
     builds = Build.objects.filter(state=BuildState.BUILDING, variants__experiment=experiment_id)
     return builds.exists() or Run.objects.filter(state=RunState.RUNNING, experiment=experiment_id).exists()
 
@@ -85,7 +85,7 @@ def claim_next_build(*, by: str, queue: str | None = None, experiment_id: int | 
 
 
 def claim_next_run(*, target: str, by: str, experiment_id: int | None = None) -> Claim | None:
-    """Claim the next run for a target; None if none is ready, or it boots another, or it may not boot.
+    """Claim the next run for a target; None if none is ready, or the target is booting or may not boot.
 
     Raises UnknownRow where there is no such target.
     """
@@ -124,7 +124,7 @@ def _claim_in_steps(target: str, by: str, experiment_id: int | None) -> Claim | 
 
 
 def _claim_at_once(text: str, by: str, token: str, **wanted: str | int | None) -> list[Any]:
-    """Run a claim of one statement; return what it wrote, nothing if nothing was to be claimed."""
+    """Run a claim of one statement; return the rows that it wrote, none if there was nothing to claim."""
     return run_prepared(text, {"by": by, "token": token, "lease": lease_seconds(), **wanted})
 
 
@@ -132,8 +132,8 @@ def _claim_at_once(text: str, by: str, token: str, **wanted: str | int | None) -
 def _run_claim(one_experiment: bool) -> str:
     """Return the claim of a run, and of the rest of its block where that is unassigned.
 
-    A block with boots on another target has moved: those are to be repeated, which takes more than one statement, so that
-    its run is returned as it was.
+    A block with boots on another target has moved: those must be repeated, which takes more than one statement, so its
+    run is returned unclaimed.
     """
     fresh = "b.shared AND b.target_id IS NULL"
     block = "x.experiment_id = b.experiment_id AND x.block = b.block AND x.purpose = b.purpose"
@@ -212,7 +212,7 @@ def renew(claim: Claim, *, lease_s: float | None = None) -> bool:
 
 
 def is_held(claim: Claim) -> bool:
-    """Return whether the claim stands; a look, which costs less than renewing it."""
+    """Return whether the claim stands; reading it costs less than renewing it."""
     if connection.vendor == "postgresql":
         return bool(run_prepared(f"SELECT 1 FROM {_STANDS[claim.kind].format('')}", _proof(claim)))  # noqa: S608  our names
     return held(claim).exists()
@@ -230,7 +230,7 @@ def held(claim: Claim) -> QuerySet[Build] | QuerySet[Run]:
 
 
 def _start(experiments: QuerySet[Experiment]) -> None:
-    """The first claim of its work is what starts an experiment."""
+    """Start experiments that are queued, at the first claim of their work."""
     for pk in experiments.filter(state=ExperimentState.QUEUED).values_list("pk", flat=True).distinct():
         _start_one(pk)
 

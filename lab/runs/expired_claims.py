@@ -18,8 +18,8 @@ from lab.runs.hand_back import put_back
 from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
 from lab.targets.usable import leave_unusable
 
-# A lease that was not renewed for so many periods by our own clock is over, whatever the database's clock says:
-# that one may have been set back.
+# A lease that was not renewed for this many periods of our own clock is over, whatever the database's clock says:
+# that clock may have been set back.
 _SEEN_PERIODS = 1.5
 # The newest of the lost claims are kept.
 KEPT = 1000
@@ -56,7 +56,7 @@ def return_dead_claims(alive: Callable[[str], bool] = is_alive) -> list[Returned
 
 
 def _note(lost: Returned) -> None:
-    """Keep which host lost it: the figures count by host."""
+    """Store which host lost the work: the figures count by host."""
     host = lost.claimed_by.rsplit(":", 2)[0]
     row = LostClaim.objects.create(kind=lost.kind, work=lost.id, host=host, worker=lost.claimed_by)
     LostClaim.objects.filter(pk__lte=row.pk - KEPT).delete()
@@ -64,7 +64,7 @@ def _note(lost: Returned) -> None:
 
 def _held() -> list[tuple[Kind, Any, bool]]:
     """Everything that is claimed, and whether its lease is over."""
-    # Asked every few seconds about all that a fleet does: not with what its boots have said.
+    # Read every few seconds for a whole fleet, so without the output of its boots.
     shown = ("token", "claimed_by", "attempt", "lease_until")
     over = ~Q(lease_until__gt=after(0.0))
     builds = Build.objects.filter(state=BuildState.BUILDING).only(*shown).annotate(over=over)

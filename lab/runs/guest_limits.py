@@ -15,5 +15,5 @@ PROFILE_RECORDS = 1 << 22
 EXTRAS_BYTES = 16 << 20
 METRICS, COUNTERS = 256, 20_000
 FINDINGS = 200
-# The process apart that reads what a guest sent.
+# The separate process that reads a guest's data.
 READER_SECONDS, READER_MEMORY_BYTES = 60, 2 << 30

@@ -40,7 +40,7 @@ def put_back(claim: Claim, *, lost: bool = False, **fields: Any) -> bool:
 
 
 def leave_place(run_id: int, *, lost: bool) -> None:
-    """Say where a run may boot that was just queued again: anywhere, or, in a group, where its block is."""
+    """Set where a run that was just requeued may boot: anywhere, or, in a group, where its block is."""
     rows = Run.objects.select_related("experiment")
     run = rows.only("purpose", "block", "target", "experiment__group").get(pk=run_id)
     if not run.experiment.group:
@@ -52,7 +52,7 @@ def leave_place(run_id: int, *, lost: bool) -> None:
 def hand_back_unbooted(claim: Claim, problem: str) -> bool:
     """Queue a run again whose target could boot nothing, and count that against the target; False if it was not held any more.
 
-    It is not an attempt of the run's: after three in a row the target is in quarantine, and the run waits or goes elsewhere.
+    It is no attempt of the run: after three such faults in a row the target is in quarantine, and the run waits or goes elsewhere.
     """
     with transaction.atomic():
         target_id = Run.objects.values_list("target", flat=True).get(pk=claim.id)
@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 def take_back(*, by: User | None, kind: Kind, work: int, lease: str = "") -> str:
     """Queue claimed work again; returns who held it. by: None at this machine's own terminal.
 
-    lease: the claim that the operator saw, as `lease_name` tells it, "" for whichever there is.
+    lease: the claim that the operator saw, as `lease_name` returns it, "" for any claim.
     Raises NotAllowed, UnknownRow, Outdated where that claim is over.
     """
     if by is not None and not may(by, "operate"):

@@ -21,7 +21,7 @@ _HELD = ("pk", "claimed_by", "started_at", "lease_until", "token", "attempt")
 class ClaimLine:
     """One build or boot that a worker has claimed; over: its lease has expired, so the worker is gone or stuck.
 
-    lease: the token that distinguishes this claim from a later one. left_s: until the lease runs out, negative since it did.
+    lease: the token that distinguishes this claim from a later one. left_s: seconds until the lease expires, negative afterwards.
     """
 
     kind: str
@@ -50,7 +50,7 @@ def claim_subjects(claim: Claim) -> dict[str, str | int]:
 
 
 def held_leases() -> tuple[tuple[str, float], ...]:
-    """Return the kind of each open claim and the seconds until its lease expires, negative since it did."""
+    """Return the kind of each open claim and the seconds until its lease expires, negative afterwards."""
     now = timezone.now()
     kinds = (("build", Build, BuildState.BUILDING), ("run", Run, RunState.RUNNING))
     return tuple(
@@ -102,7 +102,7 @@ def _build_lines(rows: QuerySet[Build]) -> Iterator[ClaimLine]:
 def _run_lines(rows: QuerySet[Run]) -> Iterator[ClaimLine]:
     now = timezone.now()
     runs = list(rows.values_list(*_HELD, "experiment", "variant", "case", "target"))
-    # There may be some hundreds of boots: their names by key, where a join would read whole tables.
+    # There may be hundreds of boots: names are read by key, since a join would read whole tables.
     *_, experiments, variants, cases, targets = zip(*runs, strict=True) if runs else ((),) * 4
     experiment_names = dict(Experiment.objects.filter(pk__in={*experiments}).values_list("pk", "name"))
     variant_names = dict(Variant.objects.filter(pk__in={*variants}).values_list("pk", "name"))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Order the queue: priority first, then the submitter who used the lab least, then the oldest experiment.
 
-Of submitters who used it equally, builds are first made for the one whose open experiment is the oldest. One SELECT orders the work for pages, for pollers and for claims (claiming.py), on SQLite and PostgreSQL alike. What it
-costs depends on how many experiments are open, not on how much of them waits.
+Of submitters who used it equally, builds are first made for the one whose open experiment is the oldest. One SELECT orders the
+work for pages, for pollers and for claims (claiming.py), on SQLite and PostgreSQL alike. Its cost depends on the
+number of open experiments, not on that of their waiting builds and boots.
 """
 
 from datetime import timedelta
@@ -15,12 +16,12 @@ from lab.models.states import BuildState
 
 OPEN_BUILD = (BuildState.QUEUED, BuildState.BUILDING)
 
-# What "lately" is: of so long, the last so many. A fixed number keeps a claim's cost what it is.
+# "Lately" means the last LAST pieces of the hour. A fixed number keeps a claim's cost constant.
 LATELY = timedelta(hours=1)
 LAST = 200
-# Work under way counts as at least so long: two that have just begun are more than one.
+# Work under way counts as at least this long, so that two pieces that have just begun count more than one.
 BEGUN_S = 60.0
-# For so long a block that a target lost is left to the others of its group.
+# How long a block that a target lost is left to the others of its group.
 ELSEWHERE_S = 60.0
 
 # The few words in which the two databases differ.
@@ -41,7 +42,7 @@ _WORDS = {
     },
 }
 # Seconds of the last pieces, and of those under way, by experiment (runs) or submitter (builds). None where one submitter waits alone.
-# The hour is looked at last: a plan that began with it would read and sort all that ended in it.
+# The hour is checked last: a plan that began with it would read and sort all work that ended in that hour.
 _SPENT = """
   SELECT owner, sum(seconds) AS seconds FROM (
     SELECT w.{owner} AS owner, {most}({begun}, coalesce({so_far}, 0)) AS seconds FROM {work} w
@@ -51,13 +52,13 @@ _SPENT = """
       WHERE w.finished_at IS NOT NULL AND w.started_at IS NOT NULL AND (SELECT several FROM rivals)
       ORDER BY w.finished_at DESC LIMIT {last}) a WHERE finished_at > {hour_ago}) b
   GROUP BY owner"""
-# Seconds by submitter. A build names the one whose turn it was when it was claimed: a shared build is charged to nobody else.
+# Seconds by submitter. A build names the submitter whose turn it was when it was claimed: a shared build is charged to nobody else.
 _USED = {
     "lab_build": "SELECT owner AS who, seconds FROM spent",
     "lab_run": "SELECT coalesce(e.submitter_id, 0) AS who, sum(s.seconds) AS seconds FROM spent s"
     " JOIN lab_experiment e ON e.id = s.owner GROUP BY who",
 }
-# Targets that may boot. One that is claimed for is locked, so that a health check or a second claim waits for this one.
+# Targets that may boot. The target of a claim is locked, so that a health check or a second claim waits for this one.
 _PLACES = """
   SELECT p.id, p.name, p."group" FROM lab_target p WHERE p.enabled AND p.quarantined_at IS NULL"""
 _FREE_PLACE = """
@@ -75,7 +76,7 @@ _BOOTING = """
   WHERE p."group" <> '' AND e.state IN ('queued', 'running')"""
 _OPEN = "FROM lab_experiment e WHERE e.state IN ('queued', 'running')"
 _ALL_OPEN = f"SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN}"
-# Those whose builds are over are in no order of builds, however many they are: settle.py notes which.
+# Experiments without builds left are not in the order of builds, however many they are: settle.py marks them.
 _OPEN_TO_BUILD = f"{_OPEN} AND e.builds_left"
 _BUILDING = f"{_ALL_OPEN} AND e.builds_left"
 # A claim of a build looks at each pair of priority and submitter by the index `unbuilt_experiment_in_order`, not at each experiment.
@@ -89,9 +90,9 @@ _PAIRS = f"""
 _OF_PAIR = (
     f"{_OPEN_TO_BUILD} AND e.priority = {{pair}}.priority AND coalesce(e.submitter_id, 0) = {{pair}}.who"
 )
-# Of an experiment o, its first boot q. Scalar SELECTs are looked up row by row: no plan may read all that waits to join it.
-# An unassigned block is taken by its first boot, whose lock so is the block's. One that this target lost a moment ago it
-# leaves to the others of its group.
+# The first boot q of an experiment o. Scalar SELECTs are looked up row by row, so that no plan reads all waiting rows to join
+# them. An unassigned block is taken by its first boot, whose lock is thus the block's. A target leaves a block that it lost a
+# moment ago to the others of its group.
 _FIRST_BOOT = """(
   SELECT {columns} FROM lab_run q
   WHERE (SELECT 1 FROM lab_variant v WHERE v.experiment_id = o.id AND (
@@ -185,7 +186,7 @@ JOIN lab_build x ON x.id = {first} {_of_one(one_experiment)} ORDER BY {_BUILD_OR
 def boot_to_claim(one_experiment: bool) -> str:
     """Return the tables of a claim on PostgreSQL, the last of them `best`: the run to claim, locked, as its target is.
 
-    Its place is the target. What another process is claiming is passed by.
+    Its place is the target. Rows that another process is claiming are skipped.
     """
     first = _FIRST_BOOT.format(
         columns="q.id, q.experiment_id, q.block, q.purpose, q.target_id",
@@ -221,7 +222,7 @@ def _of_queue(one_queue: bool) -> str:
 
 
 def _ordered(vendor: str, work: str, waiting: str) -> str:
-    """Return the table `ordered` of open experiments and those it needs. work: what a submitter uses."""
+    """Return the table `ordered` of open experiments, and the tables it needs. work: the table that counts a submitter's use."""
     words, boots = _WORDS[vendor], work == "lab_run"
     spent = _SPENT.format(
         owner="experiment_id" if boots else "charged_to",

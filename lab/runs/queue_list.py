@@ -35,7 +35,7 @@ class QueueLine:
 
 @dataclass(slots=True)
 class _Waiting:
-    """Work of a queue that is ready. oldest_s: since its oldest became so."""
+    """Work of a queue that is ready. oldest_s: since its oldest item became ready."""
 
     number: int
     oldest_s: float
@@ -67,7 +67,7 @@ def queue_lines(workers: Sequence[ReportedWorker], fleet: Fleet) -> tuple[QueueL
 
 
 def _takers(workers: Sequence[ReportedWorker]) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
-    """Return the names of the workers that live by queue, those that take from it and those that are paused."""
+    """Return by queue the names of its live workers: those that take from it, and those that are paused."""
     takers, paused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for worker in workers:
         if not worker.gone:

@@ -63,7 +63,7 @@ def _place(row: Waiting, order: Sequence[Waiting], pace_s: float | None) -> Queu
 
 
 def ordinal(number: int) -> str:
-    """Return such as "1st", "12th" and "23rd"."""
+    """Return an ordinal, such as "1st", "12th" and "23rd"."""
     teens = number % 100 in (11, 12, 13)
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
@@ -73,7 +73,7 @@ def _ordered(waiting: Mapping[int, Waiting], work: str) -> list[Waiting]:
 
 
 def _builds(asked: Collection[int]) -> dict[int, Waiting]:
-    """Return the experiments whose builds wait in one of the queues in which those that are asked for wait."""
+    """Return the experiments whose builds wait in one of the queues of the wanted experiments' builds."""
     queued = Build.objects.filter(
         state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT
     ).order_by()
@@ -89,7 +89,7 @@ def _builds(asked: Collection[int]) -> dict[int, Waiting]:
 
 
 def _boots(asked: Collection[int]) -> dict[int, Waiting]:
-    """Return the experiments whose builds are over and whose boots wait for targets that those that are asked for may take."""
+    """Return the experiments whose builds are over and whose boots wait for targets that the wanted experiments may take."""
     is_open = Experiment.objects.filter(state__in=OPEN_EXPERIMENT).order_by()
     wanted = is_open.filter(pk__in=asked).values_list("group", "target__name")
     near = usable_targets().filter(

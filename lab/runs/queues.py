@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Name the queues, and find those a worker of which can take something now."""
+"""Name the queues, and find those with work that a worker can take now."""
 
 from collections import Counter
 from collections.abc import Mapping, Set
@@ -19,7 +19,7 @@ from lab.targets.health_checks import due_checks
 from lab.targets.usable import usable_targets
 
 TARGET = "target."
-# How many boots of an experiment any target may take, counted no further than some number.
+# The number of boots of an experiment that any target may take, counted up to a limit.
 _FIRST_UNASSIGNED = """(SELECT count(*) FROM (SELECT 1 FROM lab_run q
   WHERE q.experiment_id = lab_experiment.id AND q.state = 'queued' AND q.target_id IS NULL
     AND (SELECT v.state = 'ready' AND (SELECT b.state = 'built' FROM lab_build b WHERE b.id = v.build_id)
@@ -37,10 +37,10 @@ def build_queue(request: Mapping[str, Any]) -> str:
 
 
 def queues_to_wake() -> list[str]:
-    """Return the queues a worker of which can take something that waits; of a group's no more than its boots that wait.
+    """Return the queues with waiting work that a worker can take; of a group's queues, at most one for each waiting boot.
 
-    A queue of builds is there once for each builder that is free, as far as builds wait: all of them begin at once. Which targets of
-    a group is chosen again each time, since the worker of one may be gone. Sent each second: of targets it reads those that open
+    A queue of builds appears once for each free builder, as far as builds wait, so that all of them begin at once. A group's targets
+    are chosen again each time, since the worker of one may be gone. Called each second: it reads only the targets that open
     experiments ask for, of a group no more than may take a boot, and those whose health check is due.
     """
     idle = _idle_queues()
@@ -53,7 +53,7 @@ def queues_to_wake() -> list[str]:
 
 
 def _builders_to_wake(queue: str) -> int:
-    """Return how many builds of a queue open experiments wait for, counted no further than to its free builders or one."""
+    """Return how many builds of a queue open experiments wait for, counted up to the number of its free builders, at least one."""
     waiting = Build.objects.filter(queue=queue, state=BuildState.QUEUED)
     wanted = (
         waiting.filter(variants__experiment__state__in=OPEN_EXPERIMENT).order_by().values("pk").distinct()
@@ -76,7 +76,7 @@ def _targets_to_wake(idle: Set[str]) -> list[str]:
         return []
     groups = {group for _, group in asked if group}
     alone = Q(pk__in={target for target, group in asked if not group})
-    # Its own block goes on, whatever the others of its group do, and where an operator moved it.
+    # A target's own block goes on, whatever the others of its group do, and even if an operator moved the target.
     own = _ready_runs().filter(target__isnull=False).values("target")
     free = _free_targets(idle).filter(alone | Q(group__in=groups) | Q(pk__in=own))
     begun = set(_ready_runs().filter(target__in=free).order_by().values_list("target", flat=True).distinct())
@@ -118,7 +118,7 @@ def _ready_runs() -> QuerySet[Run]:
 
 
 def _idle_queues() -> set[str]:
-    """Return the queues whose every worker says why it takes nothing now."""
+    """Return the queues all of whose workers report why they take nothing now."""
     alive = Worker.objects.filter(seen_at__gt=timezone.now() - timedelta(seconds=GONE_S))
     if not alive.exclude(idle_reason="").exists():
         return set()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Record the results of builds and runs, each once.
 
-Every record names its claim; when the claim was taken back meanwhile nothing is written but that it was (lab/runs/record.py)
-and the answer is False, so late and double answers do no harm. Failures delete nothing that was measured.
+Every record names its claim. If the claim was taken back meanwhile, only that fact is noted (`refuse_late`) and the answer is
+False, so late and double answers do no harm. Failures delete nothing that was measured.
 A failure with blame on the kernel or the submission is an outcome; one of the lab's with `retry`
 goes back to the queue, at most MOST_ATTEMPTS times. A boot that finished outside its validity gates is kept,
 says why it does not count, and is taken again.
@@ -104,7 +104,7 @@ class TakenProfile:
 class RunRecord:
     """All that one boot yielded. findings: dicts of kind, title, line_no and excerpt.
 
-    spares_target: a fault of the lab that others than the target may bring about does not count against it.
+    spares_target: a fault of the lab that may have other causes than the target does not count against it.
     profiles: at most one of a kind. counters, unavailable, steps: as the columns of Run say.
     """
 
@@ -154,7 +154,7 @@ def record_build_success(claim: Claim, success: BuildSuccess) -> bool:
 
 
 def record_build_log(claim: Claim, log: str) -> bool:
-    """Say where the log of a build under way grows, so that it can be watched."""
+    """Note where the log of a build under way is, so that it can be watched."""
     return held(claim).update(log=log) == 1
 
 
@@ -228,7 +228,7 @@ def record_run(claim: Claim, record: RunRecord) -> bool:
 
 
 def _note_target(run: Run, record: RunRecord) -> None:
-    """A boot that went wrong by the lab's fault speaks against its target, any other for it."""
+    """Count a boot that failed by the lab's fault against its target, any other boot for it."""
     if run.target_id is None:
         return
     if record.outcome != Outcome.FINISHED and record.blame == "lab":
@@ -274,7 +274,7 @@ def forget_artifact(build_id: int) -> bool:
 
 
 def note_corrupt_artifact(build_id: int) -> int:
-    """Count that a build's artifact was found to be other than what was built; returns how often that was."""
+    """Count that a build's artifact was found corrupt; return how often that has happened."""
     Build.objects.filter(pk=build_id).update(corrupted=F("corrupted") + 1)
     return int(Build.objects.values_list("corrupted", flat=True).get(pk=build_id))
 

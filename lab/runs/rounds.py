@@ -17,11 +17,11 @@ from lab.models.states import Purpose, Role, VariantState
 from lab.statistics.sequential import next_blocks
 
 Cell = tuple[Variant, Case]
-# At each place of a block, and over the experiment as a share of its measured boots.
+# Retakes at each place of a block, and over the experiment as a share of its measured boots.
 MOST_RETAKES = 2
 RETAKE_SHARE = 0.2
 LEAST_BUDGET = 3
-# How the line begins that tells why such a boot does not count.
+# The beginning of the line that says why a boot of a moved block does not count.
 MOVED = "its block moved to"
 
 
@@ -91,7 +91,7 @@ def take_again(run: Run) -> bool:
     """Queue a boot again that ran outside its gates; False once the budget is spent."""
     measured = Run.objects.filter(experiment=run.experiment_id, purpose=Purpose.MEASURED)
     budget = max(LEAST_BUDGET, int(RETAKE_SHARE * measured.filter(retake=0).count()))
-    # That a block moved is not a fault of what booted in it.
+    # A moved block is not the fault of the kernels that booted in it.
     moved = [
         (variant, case, block)
         for variant, case, block, why in measured.exclude(invalid=[]).values_list(
@@ -129,8 +129,8 @@ def _retake(run: Run, target: Target | None) -> None:
                     position=position,
                 )
         except IntegrityError:
-            # Another target of the group may have taken this position meanwhile. A lock on the experiment would be waited for while
-            # rows of boots are held, which those that change a whole experiment take in the other order.
+            # Another target of the group may have taken this position meanwhile. A lock on the experiment would be waited
+            # for while rows of boots are held; code that changes a whole experiment locks them in the other order.
             if not Run.objects.filter(experiment=run.experiment_id, position=position).exists():
                 raise
         else:

@@ -29,14 +29,14 @@ from lab.runs.claim import UNCLAIMED
 from lab.runs.order import OPEN_BUILD
 from lab.runs.rounds import add_blocks
 
-# A kernel that failed so often without one success is not booted again for the same case.
+# A kernel that failed this often without one success is not booted again for the same case.
 GIVE_UP_AFTER = 2
 # These concern the kernel as such, whatever the workload.
 OF_THE_KERNEL = (Outcome.BOOT_FAILED, Outcome.WRONG_KERNEL)
 
 
 def build_made(build_id: int) -> None:
-    """Make the variants that waited for a build ready, and note what its kernel turned out to be."""
+    """Make the variants that waited for a build ready, and write the notes on its kernel."""
     for variant in Variant.objects.filter(build=build_id, state=VariantState.PLANNED):
         move(Variant, variant.pk, VariantState.PLANNED, VariantState.READY)
     for experiment_id in experiments_of(build_id):
@@ -49,7 +49,7 @@ def build_failed(build_id: int) -> None:
     variants = Variant.objects.filter(build=build_id)
     for variant in variants.filter(state=VariantState.PLANNED):
         fail_variant(variant, build.problem, build.problem_detail)
-    # Built before, and lost from the store: results stay, and boots that wait for it would wait forever.
+    # Kernels built before and lost from the store: results stay, but boots that wait for them would wait forever.
     for variant in variants.filter(state=VariantState.READY, experiment__state__in=OPEN_EXPERIMENT):
         _cancel_boots(variant, f"{variant.name} was not rebuilt: {build.problem}")
 
@@ -68,7 +68,7 @@ def fail_variant(variant: Variant, problem: str, detail: str) -> None:
 
 
 def _cancel_boots(variant: Variant, why: str) -> None:
-    """Cancel the boots that wait for a kernel that will not come; without the base's, all of them."""
+    """Cancel the boots that wait for a kernel that will not come; if it is the base's, all boots."""
     cancel_runs(Run.objects.filter(variant=variant), why)
     if variant.role == Role.BASE:
         cancel_runs(Run.objects.filter(experiment=variant.experiment_id), why)
@@ -97,7 +97,7 @@ def _compared_with(run: Run) -> QuerySet[Run]:
 
 
 def cancel_runs(runs: QuerySet[Run], problem: str, *, running: bool = False) -> None:
-    """Cancel those that wait; with `running` also those under way, whose workers then lose their claim."""
+    """Cancel waiting boots; with `running` also those under way, whose workers then lose their claim."""
     states = [RunState.QUEUED, RunState.RUNNING] if running else [RunState.QUEUED]
     # Repeated until none is left, since another process may claim or return a run between the query and the update.
     while open_runs := list(runs.filter(state__in=states).values_list("pk", "state")):
@@ -120,7 +120,7 @@ def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
 
 
 def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
-    """Cancel an experiment and all that is not over, also under way; False if it is already over.
+    """Cancel an experiment and all its unfinished work, running or not; False if it is already over.
 
     by: None at this machine's own terminal.
     What was measured stays and is compared, marked partial. A worker notices when it renews its lease.
@@ -154,7 +154,7 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
 
 
 def _measured(experiment_id: int) -> tuple[list[Any], int]:
-    """Return what a comparison depends on while boots go on: those done, with why they do not count, and the kernels there are."""
+    """Return the inputs of a comparison that boots change: those done, with why they do not count, and the number of kernels."""
     done = Run.objects.filter(experiment=experiment_id, state=RunState.DONE)
     ready = Variant.objects.filter(experiment=experiment_id, state=VariantState.READY)
     return list(done.order_by("pk").values_list("pk", "invalid")), ready.count()
@@ -170,7 +170,7 @@ def settle(experiment_id: int) -> bool:
     """End an experiment with its comparisons once nothing of it is open; True if this call did.
 
     Where boots may stop early, the comparisons decide whether further blocks are queued instead.
-    Called after every record; calling it again is harmless, and ends what a killed process left.
+    Called after every record; calling it again is harmless, and finishes the work of a killed process.
     """
     if _work_left(experiment_id):
         return False
@@ -213,19 +213,19 @@ def _work_left(experiment_id: int) -> bool:
 
 
 def _keep_headline(experiment_id: int) -> None:
-    """Store the conclusion in one line for lists. After the end and not with it: nothing may keep an experiment open."""
+    """Store the conclusion in one line for lists. Called after the end is written, so that no error keeps an experiment open."""
     row = Experiment.objects.get(pk=experiment_id)
     Experiment.objects.filter(pk=experiment_id).update(headline=conclude(experiment_facts(row)).headline)
 
 
 def _tell_over(experiment_id: int, by: User | None = None) -> None:
-    """Let hooks and its submitter hear of it, and have the trends it feeds looked at. by: who cancelled it."""
+    """Notify hooks and the submitter of the end, and have the trends it feeds checked. by: who cancelled it."""
     tell_experiment(experiment_id, by=by)
     Standing.objects.filter(experiments=experiment_id).update(stale=True)
 
 
 def settle_open() -> list[int]:
-    """Settle every open experiment; returns those that ended by it, as what a killed process left does."""
+    """Settle every open experiment; return those that this ended, such as ones that a killed process left."""
     note_builds_over()
     still = OPEN_EXPERIMENT
     numbers = Experiment.objects.filter(state__in=still).order_by("pk").values_list("pk", flat=True)
@@ -245,21 +245,21 @@ def _without_base(experiment: Experiment) -> str:
 
 
 def note_queued_again(build_id: int) -> None:
-    """Note that all open experiments that use a build have one left. In the transaction that has queued it."""
-    # Those that have the note as well: somebody may be taking it away.
+    """Mark all open experiments that use a build as having builds left. Call it in the transaction that queued it."""
+    # Also those that are marked already: another process may be removing the mark.
     wanting = Experiment.objects.filter(variants__build=build_id, state__in=OPEN_EXPERIMENT)
     wanting.update(builds_left=True)
 
 
 def note_builds_over(build_id: int | None = None) -> None:
-    """Note of each open experiment, or of those that use a build, that no build of it is open any more."""
+    """Unmark each open experiment, or each of those that use a build, that has no open build any more."""
     open_builds = Build.objects.filter(variants__experiment=OuterRef("pk"), state__in=OPEN_BUILD)
     over = Experiment.objects.filter(~Exists(open_builds), state__in=OPEN_EXPERIMENT, builds_left=True)
     if build_id is not None:
         over = over.filter(variants__build=build_id)
     for pk in list(over.order_by("pk").values_list("pk", flat=True).distinct()):
         with transaction.atomic():
-            # The lock first: what queues a build again is then either over, and seen, or waits and puts the note back.
+            # The lock comes first: a process that requeues a build has then finished, and is seen, or waits and marks it again.
             Experiment.objects.select_for_update(no_key=True).only("pk").get(pk=pk)
             if not Build.objects.filter(variants__experiment=pk, state__in=OPEN_BUILD).exists():
                 Experiment.objects.filter(pk=pk).update(builds_left=False)

@@ -90,7 +90,7 @@ def current_progress_of(
             why, way_out = _dead(held[row.pk])
         else:
             takers = [worker for worker in workers if queues[row.pk] & worker.queues]
-            # Workers that say themselves that they take nothing need no patience.
+            # Workers that report that they take nothing are believed at once.
             if not _is_moving(row, work[row.pk]) or (takers and all(taker.reason for taker in takers)):
                 why, way_out = _unusable(row, progress[row.pk]) or _untaken(queues[row.pk], takers, operator)
         if why:
@@ -144,7 +144,7 @@ def _listening(queues: Collection[str]) -> list[_Listener]:
 
 
 def _dead(held: Iterable[_Held]) -> tuple[str, str]:
-    """Return why nothing claimed is worked on, and the way out; empty while anything is."""
+    """Return why no claimed work is going on, and the way out; empty while some is."""
     now = timezone.now()
     lost = [(claim.label, claim.lost_s(now)) for claim in held]
     if any(seconds is None for _, seconds in lost):

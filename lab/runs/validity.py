@@ -14,7 +14,7 @@ MOST_STEAL = 0.05
 MOST_LOAD = 2.0
 # Of a profile's samples: beyond it shares may be off by as much.
 MOST_LOST = 0.01
-# What the console says when the kernel itself was in trouble while it was timed.
+# Kinds of console findings that show a kernel in trouble while it was timed.
 TROUBLE = frozenset(
     {
         "panic",
@@ -44,11 +44,11 @@ def gates(
     """Return a line for each gate a boot was outside of; an empty list is a valid boot.
 
     environment: of the run: `host` (load_before, load_after, steal_share, host_cpus, throttled; of metal
-    way, way_of_block) and `guest` (clocksource, clocksource_after), `tuning` (untuned: what was declared and is not so).
+    way, way_of_block) and `guest` (clocksource, clocksource_after), `tuning` (untuned: declared settings that do not hold).
     Facts that are absent are not judged. clock:
     "instructions" count the same on a busy host, so only "wall" asks for a quiet one.
     lost_share: of a profile's samples, 0 to 1. state_proven: False where a verified boot found its
-    caches in another state than was asked for.
+    caches in another state than requested.
     """
     host, guest = environment.get("host", {}), environment.get("guest", {})
     lines = _quiet(host) if clock == "wall" else []
@@ -76,7 +76,7 @@ def _counter(clocksource: Any) -> str:
 
 
 def _other_way(host: Mapping[str, Any]) -> list[str]:
-    """A firmware leaves a machine otherwise than a kernel does that gives it up."""
+    """Compare the ways of booting: firmware and kexec leave a machine in different states."""
     way, others = host.get("way"), host.get("way_of_block")
     if not others or way == others:
         return []

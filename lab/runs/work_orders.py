@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read what exactly to build, and what exactly to boot, for workers."""
+"""Read orders for workers: exactly what to build and what to boot."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -35,8 +35,8 @@ class RunOrder:
 
     off_cpu: a profiled run records waits off the CPUs, too. exact: it counts every instruction instead. shift: further
     warm-up iterations of an exact run: they move timer ticks and free memory about, which differ between kernels for no
-    reason, so that boots of one kernel show what that does. access: how its driver reaches the target;
-    tuning: what that is set to before it measures. way: how the boots of its block that count went into their kernels;
+    reason, so that boots of one kernel show that effect. access: how its driver reaches the target;
+    tuning: the target's settings for measuring. way: how the boots of its block that count were started;
     None if there are none yet, or their driver has one way.
     """
 
@@ -69,8 +69,8 @@ class RunOrder:
     way: Way | None = None
 
 
-# Not the description, and not what was asked of the build: they are tens of kilobytes, which a boot does not need. Three
-# statements, since to plan one that joins all seven tables took PostgreSQL ten times as long as to run it.
+# Without the description and the build's request: they are tens of kilobytes, which a boot does not need. Three statements,
+# since PostgreSQL planned a join of all seven tables ten times as long as it ran it.
 _OF_RUN = (
     *("block", "position", "purpose", "attempt", "target", "variant"),
     *("experiment__clock", "experiment__iterations", "experiment__warmup", "experiment__target"),
@@ -123,7 +123,7 @@ def _profiling(run: Run) -> tuple[bool, bool]:
     """Return whether a profiled run records waits off the CPUs, and whether it counts every instruction."""
     of_experiment = Experiment.objects.filter(pk=run.experiment_id)
     measure, cases = of_experiment.values_list("spec__measure", "spec__cases").get()
-    # Descriptions from before there was a choice do not say.
+    # Descriptions from before there was a choice lack these.
     measure, cases = measure or {}, cases or []
     own = cases[run.case.position].get("profile") if run.case.position < len(cases) else None
     kind = measure.get("profile", False) if own is None else own
@@ -131,7 +131,7 @@ def _profiling(run: Run) -> tuple[bool, bool]:
 
 
 def _way_of_block(run: Run) -> Way | None:
-    """Boots are compared within their block, so all of it go one way: that of the first that counts."""
+    """Return the way of a block's first boot that counts: boots of one block are compared, so all go one way."""
     others = Run.objects.filter(
         experiment=run.experiment_id, purpose=run.purpose, block=run.block, state=RunState.DONE, invalid=[]
     )

@@ -15,7 +15,7 @@ from lab.leases.version import LAB_VERSION, lab_version
 from lab.models import Worker
 from lab.models.hardware import GONE_S
 
-# A worker that was silent for so long is forgotten: it was stopped, or its host is gone.
+# A worker that was silent for this long is forgotten: it was stopped, or its host is gone.
 FORGOTTEN_S = 24 * 3600.0
 
 
@@ -40,8 +40,8 @@ class ReportAnswer:
     done: bool
 
 
-# A thousand workers send it every few seconds: one statement, which waits for no disk, since a report that is lost in a crash
-# is made again, and which brings what each would ask next.
+# A thousand workers send it every few seconds, so it is one statement. It does not wait for the disk, since a report that a
+# crash loses is repeated, and it returns what each worker would ask next.
 _REPORT = f"""WITH lazily AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE lab_worker SET host = %(host)s, queues = %(queues)s::jsonb, version = %(version)s, disk_free = %(disk_free)s,
   disk_total = %(disk_total)s, idle_reason = %(idle_reason)s, seen_at = statement_timestamp()
@@ -49,7 +49,7 @@ FROM lazily WHERE name = %(name)s RETURNING coalesce(({LAB_VERSION}), ''), EXIST
 
 
 def report_worker(seen: WorkerReport, *, chore: str = "", within_s: float = 0.0) -> ReportAnswer:
-    """Note that a worker is there, by the database's clock; returns whether a chore was done in the last so many seconds."""
+    """Note that a worker is there, by the database's clock; returns whether a chore was done in the last within_s seconds."""
     columns = asdict(seen)
     if connection.vendor == "postgresql":
         asked = {"chore": chore, "every": within_s, "queues": json.dumps(seen.queues)}

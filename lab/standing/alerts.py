@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Raise an alert, once, for a step in a trend that a standing experiment feeds.
 
-Trends know only boots that count: what was lost, failed or was invalid makes no step. A step that is still pending, as one
-outlier at the end may be, waits until it is sure; one that was there before the standing experiment is not news.
+Trends hold only boots that count: lost, failed and invalid boots make no step. A step that is still pending, as one
+outlier at the end may be, waits until it is sure; a step before the standing experiment's first revision raises no alert.
 """
 
 from collections import defaultdict
@@ -25,13 +25,13 @@ from lab.people.permissions import may
 from lab.standing.quiet_hours import is_quiet
 from lab.trends.page import Point, StepView, TrendPage, fed_by
 
-# A step is the same one when further revisions move its place by so many measured ones.
+# A step stays the same one if new revisions move its place by at most this many measured ones.
 NEAR = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Alerts of a standing experiment that were sent now. problem: why no mail was sent; "" if it was, or has no address."""
+    """Alerts of a standing experiment that were sent now. problem: why no mail was sent; "" if one was, or if there is no address."""
 
     standing: str
     alerts: tuple[str, ...]
@@ -42,7 +42,7 @@ class Telling:
 
 
 def raise_alerts() -> list[Alert]:
-    """Look for new steps in the trends of those whose experiments ended since; returns the new alerts."""
+    """Look for new steps in the trends of standing experiments with newly ended experiments; returns the new alerts."""
     alerts = []
     for standing in Standing.objects.filter(stale=True).order_by("pk"):
         if Standing.objects.filter(pk=standing.pk, stale=True).update(stale=False) == 1:
@@ -101,7 +101,7 @@ def _alert(standing: Standing, page: TrendPage, step: StepView) -> tuple[Alert, 
 
 
 def tell_alerts(*, now: datetime | None = None) -> list[Telling]:
-    """Send mails and events of alerts not told yet, but for those whose quiet hours it is.
+    """Send mails and events of unsent alerts, except those of standing experiments in quiet hours.
 
     A mail that cannot be sent is retried the next time; the events are sent once.
     """
@@ -127,7 +127,7 @@ def _claim(alert: Alert, now: datetime) -> bool:
 
 
 def _mail(standing: Standing, alerts: Sequence[Alert]) -> str:
-    """Send one mail of them all; returns what kept it from going out, having put the alerts back."""
+    """Send one mail with all alerts. If it fails, mark them as unsent and return the reason, else ""."""
     if not standing.mail_to:
         return ""
     first, more = alerts[0].text, len(alerts) - 1
@@ -155,7 +155,7 @@ def _text(standing: Standing, alerts: Sequence[Alert]) -> str:
 
 
 def see_alert(*, alert_id: int, by: User, scopes: Sequence[str] | None = None) -> Alert:
-    """Note that somebody has seen an alert; the first one stays. Raises UnknownRow, NotAllowed."""
+    """Note that a person has seen an alert; only the first is kept. Raises UnknownRow, NotAllowed."""
     if not may(by, "submit", scopes=scopes):
         raise NotAllowed(
             f"{by.username} is a {by.role}: only submitters and operators can mark alerts as seen"

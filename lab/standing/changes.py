@@ -34,7 +34,7 @@ _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,199}")
 class StandingFields:
     """The fields of a standing experiment's form. spec: a description without a base: the base is each new revision.
 
-    branch: "" for the tree's default. secret: what a forge signs its pushes with; "" keeps it, or makes one.
+    branch: "" for the tree's default. secret: the key with which a forge signs its pushes; "" keeps it, or makes one.
     """
 
     name: str
@@ -64,7 +64,7 @@ def make_standing(*, by: User, fields: StandingFields, scopes: Sequence[str] | N
 def change_standing(
     *, name: str, by: User, fields: StandingFields, scopes: Sequence[str] | None = None
 ) -> Standing:
-    """Write the fields again. Raises what `make_standing` does, and UnknownRow."""
+    """Replace all fields. Raises the errors of `make_standing`, and UnknownRow."""
     return _save(own_standing(name=name, by=by, scopes=scopes), fields, by)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Look for a standing experiment's new revision, and submit its experiment.
 
-One experiment at a time: what is pushed meanwhile waits, and of that only the newest is taken. Skipped revisions are listed,
-and measured later where `backfill` says so, the newest first, when nothing newer waits.
+One experiment runs at a time: revisions pushed meanwhile wait, and only the newest of them is taken. Skipped revisions are
+counted in a remark, and measured later if `backfill` is set, the newest first, when nothing newer waits.
 """
 
 from collections.abc import Callable
@@ -90,7 +90,7 @@ def _is_due(standing: Standing, now: datetime) -> bool:
 
 
 def _claim(standing: Standing, now: datetime) -> bool:
-    """Return whether this process may look; of two that saw the same row one may."""
+    """Return whether this process may look; of two processes that read the same row only one may."""
     mine = Standing.objects.filter(
         Q(polled_at=standing.polled_at) if standing.polled_at else Q(polled_at=None),
         pk=standing.pk,
@@ -114,7 +114,7 @@ class _Look:
         standing = self.standing
         tip = self._tip()
         measured = tip == standing.last_commit
-        # What was said of the last revision stays until there is another.
+        # The message about the last revision stays until there is another revision.
         said = standing.problem if measured and tip[:SHORT] in standing.problem else ""
         running = standing.experiments.filter(state__in=OPEN_EXPERIMENT).order_by("pk").first()
         if measured and (running or not standing.backfill):
@@ -133,7 +133,7 @@ class _Look:
         try:
             outcome = self._submit(spec, new[-1], problem)
         except (SpecError, SubmissionRejected) as exc:
-            # The next revision may be another matter; this one stays as it is.
+            # This revision is not retried; the next one may be accepted.
             outcome = self._nothing(f"{_named(new[-1])} is not measured: {exc}")
         Standing.objects.filter(pk=standing.pk).update(last_commit=tip)
         return outcome
@@ -174,7 +174,7 @@ class _Look:
         )
 
     def _boots_asked(self) -> int:
-        """Return how many boots an experiment takes: as many as the last one, or what its description says at least."""
+        """Return how many boots an experiment takes: as many as the last one, else an estimate from its description."""
         last = self.standing.experiments.order_by("-pk").first()
         if last is not None and last.runs.exists():
             return last.runs.count()

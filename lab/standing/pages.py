@@ -57,7 +57,7 @@ def standing_lines() -> tuple[StandingLine, ...]:
 
 
 def standing_page(name: str) -> StandingPage:
-    """Return one. Raises UnknownRow."""
+    """Return one standing experiment. Raises UnknownRow."""
     row = find_standing(name)
     experiments = tuple(row.experiments.order_by("-pk")[:MOST_RECENT])
     alerts = tuple(row.alerts.select_related("seen_by")[:MOST_RECENT])
@@ -74,7 +74,7 @@ def standing_page(name: str) -> StandingPage:
 
 
 def alert_page(number: int, *, unseen: bool = False) -> Page[Any]:
-    """Return one page of all alerts, the newest first; a number beyond the last is the last."""
+    """Return one page of all alerts, the newest first; a number beyond the last gives the last page."""
     rows = Alert.objects.select_related("standing", "seen_by", "experiment").order_by("-pk")
     return leaf(rows.filter(seen_at=None) if unseen else rows, PAGE_SIZE, number)
 

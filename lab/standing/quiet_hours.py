@@ -7,7 +7,7 @@ from lab.models import Standing
 
 
 def is_quiet(standing: Standing, now: datetime) -> bool:
-    """Return whether the hours from `quiet_from` up to `quiet_until` hold `now`; they may span midnight, equal hours mean no quiet time."""
+    """Return whether the hours from `quiet_from` up to `quiet_until` hold `now`; they may span midnight; equal hours mean none."""
     start, end, hour = standing.quiet_from, standing.quiet_until, now.hour
     if start <= end:
         return start <= hour < end
@@ -15,5 +15,5 @@ def is_quiet(standing: Standing, now: datetime) -> bool:
 
 
 def quiet_until(standing: Standing) -> str:
-    """Return when they end, for people."""
+    """Return the end of the quiet hours in words."""
     return f"quiet hours until {standing.quiet_until:02d}:00 UTC"

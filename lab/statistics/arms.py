@@ -29,7 +29,7 @@ class Arm:
 class Shift:
     """Candidate over base, as a ratio: 1.02 is +2 %.
 
-    boots: the candidate's that have a base boot in their block. What is None does not exist; `why` tells.
+    boots: the candidate's with a base boot in their block. A field without a value is None; `why` gives the reason.
     base_median, median: of the boots' numbers, metric's unit. p_value: two-sided, of ratio 1.
     effect: log ratio in standard deviations between boots of a block. ranked: in place of a ratio, where some boots are 0.
     """
@@ -57,7 +57,7 @@ class BootTable:
 
 
 def boot_number(values: Sequence[float], quantile: float = 0.5) -> float:
-    """Return the one number a boot counts as: the quantile of its iterations, at least one."""
+    """Return the one number that represents a boot: the quantile of its iterations, at least one."""
     with np.errstate(invalid="ignore", over="ignore"):
         return float(np.quantile(np.asarray(values, dtype=float), quantile))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The linear model of a block design, by least squares: number of a boot = block + arm + noise.
 
-A block is one round of boots in random order. What drifts between rounds falls to the blocks; an arm that
-is missing from a block takes nothing away from the others. All functions take many experiments of one
+A block is one round of boots in random order. Drift between rounds goes into the blocks; an arm that
+is missing from a block does not affect the others. All functions take many experiments of one
 layout at once: values have the shape (..., boots), statistics (...).
 Source: Box, Hunter & Hunter, Statistics for Experimenters, 2nd ed. 2005, ch. 4 (randomised blocks).
 """
@@ -99,7 +99,7 @@ def residuals(values: Floats, layout: BlockLayout) -> Floats:
 
 
 def pooled(values: Floats, layout: BlockLayout) -> Fit:
-    """Return the shift with the chance common to all arms: the most degrees of freedom there are."""
+    """Return the shift with the noise pooled over all arms, which has the most degrees of freedom."""
     column = np.unique(layout.block).size  # the candidate's: arms are sorted and it is the first
     row = layout.inverse[column]
     shift = values @ row
@@ -109,7 +109,7 @@ def pooled(values: Floats, layout: BlockLayout) -> Fit:
 
 
 def paired(values: Floats, layout: BlockLayout) -> Fit:
-    """Return the shift with the chance of its own differences, block by block: paired t."""
+    """Return the shift with the noise of its own differences, block by block: paired t."""
     weights = layout.contrasts
     differences = values @ weights.T
     blocks = weights.shape[0]
@@ -120,7 +120,7 @@ def paired(values: Floats, layout: BlockLayout) -> Fit:
 
 
 def tails(values: Floats, layout: BlockLayout) -> tuple[Floats, Floats]:
-    """Return the chances that the candidate's differences vary so much, and so little, if arms are alike.
+    """Return the p-values of the candidate's differences varying more, and varying less, than if arms are alike.
 
     F test of the variance of the differences, per unit, against the residual of a model without the
     candidate; 1 and 1 where there is nothing to compare with. A shift does not change them.
@@ -137,7 +137,7 @@ def tails(values: Floats, layout: BlockLayout) -> tuple[Floats, Floats]:
 
 
 def disagreement(values: Floats, layout: BlockLayout) -> Floats:
-    """Return the p-value that the candidate's differences vary no more than the other arms' boots let expect.
+    """Return the p-value of the candidate's differences varying no more than the other arms' boots suggest.
 
     One-sided: a candidate that varies less is judged too strictly by the others' variance, but its own
     variance of few boots, taken because it came out small, would raise false alarms by a fifth.
@@ -146,7 +146,7 @@ def disagreement(values: Floats, layout: BlockLayout) -> Floats:
 
 
 def guarded(values: Floats, layout: BlockLayout, *, alpha: float) -> tuple[Fit, NDArray[np.bool_]]:
-    """Return the pooled fit, but the paired one where the candidate varies clearly more; and where it does."""
+    """Return the pooled fit, or the paired one where the candidate varies clearly more; and flags of where it does."""
     alone = disagreement(values, layout) < alpha
     own, common = paired(values, layout), pooled(values, layout)
     return _chosen(alone, own, common), alone

@@ -3,9 +3,9 @@
 
 The statistic is a correlation. A stretch of the trend is ranked, ranks become normal scores (so that an outlier counts
 as the largest value, no more), and the scores are correlated with "is it after k", for every k at once by prefix sums;
-or with "is it within this window", for a level that came and went. Student's t of the best correlation has the
-effective number of points less two degrees of freedom, where autocorrelation rho leaves (1-rho)/(1+rho) of them.
-Its p-value is never below that of the most extreme permutation, and is multiplied for the places searched.
+or with "is it within this window", for a level that came and went. Student's t of the best correlation has n - 2 degrees
+of freedom for n effective points; autocorrelation rho leaves (1-rho)/(1+rho) of the points.
+Its p-value is never below that of the most extreme permutation, and is multiplied by the number of places searched.
 
 Stretches are split while a weak test allows it (binary segmentation); then every step must pass the strict one between
 its neighbours, the worst is dropped and its neighbours are retried. O(n log n) for each level of splitting.
@@ -27,26 +27,26 @@ from scipy import special
 Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
-# Of a whole trend without any change: how often it shows a step all the same, at most.
+# The highest rate at which whole trends without any change may show a step.
 ALPHA = 0.01
 WEAK = 0.02
-# Places searched count as so many independent ones a revision: neighbouring places share most of their points.
+# Independent places for each revision searched: fewer than 1, as neighbouring places share most of their points.
 STEP_SEARCH, WINDOW_SEARCH = 0.45, 0.9
-# Shorter levels are outliers: of revisions with one number each, and with several boots each.
+# Levels of fewer revisions are outliers: if revisions have one number each, and if they have several boots each.
 LEAST_REVISIONS, LEAST_WITH_BOOTS = 3, 2
-# Differences over so many points are nearly free of autocorrelation, and few of them straddle a step.
+# Differences over this many points are nearly free of autocorrelation, and few of them straddle a step.
 FAR = 4
 KEPT_DIFFERENCES = 0.95
 MOST_RHO = 0.95
 # Of n points, autocorrelation up to this over the root of n is taken for the estimate's own noise (about one standard
-# error): it would cost every quiet trend a tenth of its power.
+# error): counting it would cost every quiet trend a tenth of its power.
 DOUBT = 1.5
-# A step is sure if it also passes with the whole estimate, where that is more than so many standard errors (one over the
-# root of n). A true step makes neighbours look alike; so the estimate counts no further than that of what is left within the
-# levels, and so many standard errors for what taking the levels away hides.
+# A step is sure if it also passes with the whole estimate of autocorrelation, where that exceeds SHOWN standard errors (one over
+# the root of n). A true step makes neighbours look alike, too; so the estimate is capped at the autocorrelation left within the
+# levels, plus HIDDEN standard errors for what taking the levels away hides.
 SHOWN, HIDDEN = 1.0, 1.0
-# Two levels are separate if the gap between them is at least so many times the larger range of their points. Noise that is alike
-# to its neighbours does not do that, so it does not count against a step between them, and no other place was in question.
+# Two levels are separate if the gap between them is at least this many times the larger range of their points. Autocorrelated
+# noise leaves no such gap, so a step there is tested without autocorrelation and without a factor for the search.
 SEPARATE = 1.0
 
 
@@ -73,8 +73,8 @@ class Stretch:
 class TrendNumbers:
     """points: all numbers in order, shape (points,). edges, shape (revisions + 1,): where each revision begins.
 
-    least: revisions that a level must have, or it is an outlier. correlated: whether neighbouring points may be alike;
-    boots of few revisions that took turns are not, and steps would be taken for autocorrelation there.
+    least: the fewest revisions of a level, or it is an outlier. correlated: whether neighbouring points may be alike;
+    interleaved boots of few revisions are not, and steps would be taken for autocorrelation there.
     """
 
     points: Array
@@ -85,7 +85,7 @@ class TrendNumbers:
 
     @property
     def revisions(self) -> int:
-        """Return how many there are."""
+        """Return the number of revisions."""
         return len(self.edges) - 1
 
     @cached_property
@@ -95,7 +95,7 @@ class TrendNumbers:
         return (1 - rho) / (1 + rho)
 
     def strictly_kept(self, places: list[int]) -> float:
-        """Return what is left of a number of points by autocorrelation that is shown, whatever part of it steps at `places` make."""
+        """Return the effective fraction of points under the whole autocorrelation, less the part that steps at `places` make."""
         scores = self.stretch(0, self.revisions).scores
         if not self.correlated or whole_autocorrelation(scores) <= SHOWN / sqrt(len(scores)):
             return self.kept
@@ -107,7 +107,7 @@ class TrendNumbers:
         return min(self.kept, (1 - rho) / (1 + rho))
 
     def separate(self, start: int, end: int) -> int | None:
-        """Return the place between `start` and `end` before and after which are two levels far from each other."""
+        """Return the place between `start` and `end` that parts two levels far from each other; None without one."""
         if not self.correlated or end - start < 2 * self.least:
             return None
         points = self.points[start:end]
@@ -139,7 +139,7 @@ def steps_of(values: Array, *, alpha: float = ALPHA) -> list[int]:
 
 
 def sure_places(trend: TrendNumbers, places: list[int], alpha: float = ALPHA) -> list[int]:
-    """Return those places of steps that are no wandering of a series whose neighbours are alike."""
+    """Return the places of steps that the wandering of an autocorrelated series does not explain."""
     if not places:
         return []
     kept = trend.strictly_kept(places)
@@ -161,7 +161,7 @@ def change_points(trend: TrendNumbers, alpha: float = ALPHA) -> list[int]:
 
 
 def neighbours(places: list[int], revisions: int) -> list[tuple[int, int]]:
-    """For each place, where the levels before and after it begin and end."""
+    """Return for each place where the level before it begins and the level after it ends."""
     ends = [0, *places, revisions]
     return list(zip(ends, ends[2:], strict=False))
 
@@ -209,8 +209,8 @@ def _split_once(trend: TrendNumbers, stretch: Stretch) -> list[int]:
 def _best_step(trend: TrendNumbers, stretch: Stretch) -> tuple[int, float, float]:
     """Return where one step explains most: revisions before it, what it explains (see _p_value), points before it.
 
-    Of two levels far from each other it is the place between them: ranks alone may prefer a neighbour, whose point
-    happens to be the next in order.
+    Of two levels far from each other it is the place between them: ranks alone may prefer a neighbouring place, whose
+    point happens to be next in rank.
     """
     inner = slice(trend.least, len(stretch.sums) - trend.least)
     sums, counts = stretch.sums[inner], stretch.counts[inner]
@@ -227,7 +227,7 @@ def _best_window(trend: TrendNumbers, stretch: Stretch) -> tuple[int, int, float
     length = trend.least
     while length <= revisions // 2:
         sums = stretch.sums[length:] - stretch.sums[:-length]
-        # Of windows equally long in revisions, the largest sum is the best but for unequal boots.
+        # Of windows with equally many revisions the largest sum is the best, apart from unequal numbers of boots.
         for best in (int(sums.argmax()), int(sums.argmin())):
             part = float(stretch.counts[best + length] - stretch.counts[best])
             share = float(sums[best]) ** 2 / (part * (stretch.points - part))
@@ -240,7 +240,7 @@ def _best_window(trend: TrendNumbers, stretch: Stretch) -> tuple[int, int, float
 def _p_of_step(
     trend: TrendNumbers, stretch: Stretch, place: int, share: float, part: float, kept: float | None = None
 ) -> float:
-    """As _p_value, of a step after so many revisions of a stretch."""
+    """Return _p_value of a step after `place` revisions of a stretch."""
     start, end = stretch.start, stretch.start + len(stretch.sums) - 1
     if trend.separate(start, end) == start + place:
         return _p_value(trend, stretch, share, part, 0.0, kept=1.0)
@@ -313,7 +313,7 @@ def _trimmed_mean_square(differences: Array) -> float:
 
 @lru_cache(maxsize=1)
 def _rho_table() -> tuple[Array, Array]:
-    """By the ratio of far to near mean squares, the rho of the AR(1) series that has it."""
+    """Return ratios of far to near mean squares, and the rho of the AR(1) series with each ratio."""
     rho = np.linspace(0.0, MOST_RHO, 96)
     return np.sum(rho[:, None] ** np.arange(FAR), axis=1), rho
 

@@ -6,9 +6,9 @@ of one block. How chance is judged depends on how many boots there are (docs/ver
 
 - few boots of both sides (below RANK_BOOTS): the linear model of the blocks, Student's t, with the chance of
   all arms' boots pooled. If the candidate's differences vary clearly more (F test, 1 %): its own.
-- more: ranks within blocks, which wild boots cannot move.
+- more: ranks within blocks, which outliers cannot move.
 - some boots are 0: ranks of the values, however many there are (zeros.py).
-- all boots of each side equal: the ratio is exact, once too many orders are possible for luck.
+- all boots of each side equal: the ratio is exact, once there are too many possible orders for luck.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def estimate(
     """Return the shift of the candidate against the base (one arm, or base and its A/A twin).
 
     others: the experiment's other arms; their boots tell how large chance is. looks: whether this is one of several
-    looks at unfinished data. Data that carry no shift give one without ratio or interval that says why; nothing is
+    looks at unfinished data. Where data allow no estimate, the shift has no ratio or interval and says why; nothing is
     raised, and nothing is random.
     """
     boots = table([base, [candidate], *([arm] for arm in others)], quantile)
@@ -93,10 +93,10 @@ def _of_two(boots: BootTable, shared: Sequence[int]) -> BootTable:
 
 
 def _exact(two: BootTable, level: float) -> Shift | None:
-    """Judge boots that differ in nothing but their side and their block: by counting the orders possible.
+    """Judge boots that differ only by side and by block: by counting the possible orders.
 
-    Without chance to be seen there is no variance to reason with. But had the build no influence, any boots
-    could have been the odd ones out: all alike if blocks differ in nothing, else those of a block.
+    Such boots show no variance to test against. But if the build had no influence, any boots could have been
+    the odd ones out: any of all boots if blocks do not differ, else any of each block.
     """
     logs = np.log(two.values)
     fit = pooled(logs, two.layout)
@@ -115,7 +115,7 @@ def _exact(two: BootTable, level: float) -> Shift | None:
 
 
 def _luck(two: BootTable) -> float:
-    """Return the chance that just the candidate's boots are the odd ones, or just the others if as many."""
+    """Return the chance that exactly the candidate's boots are the odd ones, or exactly the base's if as many."""
     ours = two.layout.arm == CANDIDATE
     count = int(np.count_nonzero(ours))
     if np.ptp(two.values[ours]) == 0 and np.ptp(two.values[~ours]) == 0:
@@ -126,7 +126,7 @@ def _luck(two: BootTable) -> float:
 
 
 def _ranked(two: BootTable, level: float) -> Shift | None:
-    """Judge by ranks, where there are boots enough for them to bound the shift."""
+    """Judge by ranks; None if too few boots for ranks to bound the shift."""
     blocks = two.layout.contrasts.shape[0]
     if two.values.size < RANK_BOOTS:
         return None

@@ -18,8 +18,8 @@ LEAST_BOOTS = 2
 def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float, level: float = 0.95) -> Shift:
     """Return the shift of counted instructions. floor: a fraction, such as 0.002. level: of estimate()'s interval.
 
-    All boots agree: ratio of the boots' medians, interval ratio / (1 + floor) to ratio * (1 + floor), no
-    p-value. They do not: estimate(), its interval widened by the floor.
+    If all boots agree: ratio of the boots' medians, interval ratio / (1 + floor) to ratio * (1 + floor), no
+    p-value. If they do not: estimate(), its interval widened by the floor.
     """
     sides = [
         [values for arm in arms for values in arm.boots.values() if values] for arms in (base, [candidate])
@@ -41,7 +41,7 @@ def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float, level: flo
 
 
 def disagreement(arm: Arm) -> str:
-    """Say how far boots of one arm are apart that should agree to the last instruction; nothing if they do."""
+    """Say how far the boots of an arm, which should agree to the last instruction, are apart; "" if they agree."""
     boots = [values for _, values in sorted(arm.boots.items()) if values]
     if len(set(boots)) <= 1:
         return ""

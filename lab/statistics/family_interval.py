@@ -25,9 +25,9 @@ def allow_for_family(
     at_level: Callable[..., Shift],
     unit: str = "",
 ) -> tuple[Verdict, Shift]:
-    """Return a verdict and its shift; where the q-value held the verdict back, with that interval and both in words.
+    """Return a verdict and its shift; if the q-value held the verdict back, with the wider interval and both in words.
 
-    metrics: those adjusted for. at_level: estimates the same shift with an interval of another `level`.
+    metrics: the number adjusted for. at_level: estimates the same shift with an interval of another `level`.
     """
     if not verdict.held_back or not shift.p_value or not q_value:
         return verdict, shift
@@ -56,7 +56,7 @@ def allow_for_family(
 
 
 def _agrees(wider: Shift, shift: Shift) -> bool:
-    """Return whether the wider interval comes from the same method and holds no change; ranks may not bound a shift any more."""
+    """Return whether the wider interval comes from the same method and holds "no change"; ranks may no longer bound a shift."""
     if wider.low is None or wider.high is None:
         return False
     return wider.p_value == shift.p_value and wider.low <= 1 <= wider.high
@@ -69,7 +69,7 @@ def _percent(ratio: float | None) -> str:
 def adjust(p_values: Sequence[float | None]) -> list[float | None]:
     """Return q-values in the same order; None (or not a number) stays None and does not count.
 
-    A family is what one reads together: the metrics of all cases of one variant.
+    A family is read together: the metrics of all cases of one variant.
     """
     known = [p for p in p_values if p is not None and isfinite(p)]
     adjusted = iter(scipy.stats.false_discovery_control(known, method="bh").tolist() if known else [])

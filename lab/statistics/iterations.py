@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 LEAST_BOOTS = 3
 LEAST_ITERATIONS = 3
-# Times a boot's median.
+# Limit of a value, in medians of its boot.
 FARTHEST = 1e9
 
 
@@ -61,7 +61,7 @@ def _table(iterations_per_boot: Sequence[Sequence[float]]) -> Floats | None:
     medians = np.median(boots, axis=1, keepdims=True)
     if not np.all(np.isfinite(boots)) or not np.all(medians > 0):
         return None
-    # Beyond that a value is not an iteration that takes long, and its arithmetic overflows.
+    # A value beyond that is not just a slow iteration, and arithmetic with it overflows.
     if np.any(np.abs(boots) > FARTHEST * medians):
         return None
     return np.asarray(boots / medians, dtype=float)

@@ -23,7 +23,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True)
 class Middle:
-    """The median of boots with an interval of order statistics, and how sure that is: 0.95 or more from 6 boots on."""
+    """The median of boots with an interval of order statistics. level: its confidence, 0.95 or more from 6 boots on."""
 
     value: float
     low: float
@@ -32,7 +32,7 @@ class Middle:
 
 
 def middle(boots: Sequence[float], *, level: float = 0.95) -> Middle:
-    """Return the median of at least one boot; below 6 boots the interval is their range, and `level` what that is worth.
+    """Return the median of at least one boot; below 6 boots the interval is their range, and `level` its confidence.
 
     The k-th lowest and k-th highest of n boots hold the median unless fewer than k boots lie on one of its sides: a
     binomial chance, whatever the boots' distribution.
@@ -50,7 +50,7 @@ def histogram_quantile(
 ) -> Quantile:
     """Return a quantile of the pooled iterations with its interval; boots are the unit.
 
-    boots: value → how often, a boot each. overflow: of each boot, how many values lay above all that are counted.
+    boots: value → count, for each boot. overflow: for each boot, how many values lay above all counted ones.
     A million values a boot are a few hundred counts here: nothing is expanded.
     A value belongs to the interval if the boots' shares of iterations above it do not contradict the quantile:
     Student's t over boots on the log of their mean share, with at least the variance of independent

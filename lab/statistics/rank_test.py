@@ -2,14 +2,14 @@
 """Estimate a shift between two arms by ranks within blocks, which one outlier cannot move.
 
 Boots of real guests are often bimodal or heavy-tailed, and the mean of their logs then wastes most of them. So
-boots are ranked together, after as much of their block's mean is taken away as the blocks differ
-(none if they do not), and Student's t is computed on the ranks. Its 95 % interval holds every shift that, taken from
+boots are ranked together, after a share of their block's mean is subtracted: the larger, the more the blocks differ
+(none if they do not). Student's t is computed on the ranks. Its 95 % interval holds every shift that, subtracted from
 the candidate's boots, leaves a t that is not significant.
 
-With 8 blocks and more, t is that of placements, right whatever the noise of either side; of a pair
-without twin, that of the differences of ranks. With 5 to 7
-the variance of all boots is used, unless the candidate's differences vary more, or less, than the other boots
-let expect: then their own, or both.
+With 8 blocks and more, t is that of placements, right whatever the noise of either side; for a pair
+without twin, it is that of the differences of ranks. With 5 to 7
+the variance of all boots is used; but where the candidate's differences vary more than the other boots
+suggest, their own variance, and where they vary less, both.
 
 Sources: Hodges & Lehmann, Ann. Math. Stat. 33, 1962 (ranks after alignment, estimate by pairs); Conover & Iman,
 Am. Stat. 35(3), 1981 (Student's t on ranks). Taking away only part of a block's mean is the usual shrinkage of
@@ -42,14 +42,14 @@ from lab.statistics.block_model import (
 # their noise, and costs few degrees of freedom. Below, the variance of all boots, with a guard.
 OWN_VARIANCE_BLOCKS = 8
 GUARD = 0.01
-# With ranks of 5 to 7 blocks: the candidate is taken for noisier than the base where its differences vary so much by
-# chance this seldom, and for calmer where they vary so little. bench/stats.py has the error rates; no rule that
+# With ranks of 5 to 7 blocks: the candidate counts as noisier than the base where the p-value of its differences varying
+# more is below this, and as calmer where that of varying less is. bench/stats.py has the error rates; no rule that
 # keeps all of the power with equal noise keeps the level with unequal noise (a linear program over all rules of
 # normal boots gave 69 % where the variance of all boots gives 78 %).
 NOISIER, CALMER = 0.3, 0.3
-# Ranks of 5 boots that all lie beyond the base's look the same however far they differ from each other: two candidates
-# in 32 that are much noisier do so by chance. Where the candidate is noisier at this level, and typical differences (not one
-# wild boot) are so many times as far from their median as base and twin are from each other, the differences must agree.
+# Ranks of 5 boots that all lie beyond the base's look the same however far they differ from each other: of 32
+# much noisier candidates, two do so by chance. Where the candidate is noisier at this level, and typical differences (not one
+# outlier) are this many times as far from their median as base and twin are from each other, a test of the differences must agree.
 THROUGHOUT, THROUGHOUT_TIMES = 0.1, 1.5
 # Boots of both sides together: 5 blocks with base, its twin and the candidate; 8 of a pair. With fewer, ranks are
 # too coarse: 5 pairs gave up to 6.6 % false alarms.
@@ -102,7 +102,7 @@ def chance(values: Floats, layout: BlockLayout) -> Chance:
 
 
 def _typical_noise(values: Floats, layout: BlockLayout) -> Floats:
-    """Return how far differences lie from their median, as a median, over how far base and twin are apart; shape (...)."""
+    """Return the median distance of differences from their median, over the distance of base and twin; shape (...)."""
     differences = values @ layout.contrasts.T
     own = np.abs(differences - np.median(differences, axis=-1, keepdims=True))
     other = layout.without_candidate
@@ -142,7 +142,7 @@ def rank_test(values: Floats, layout: BlockLayout, noise: Chance) -> RankTest:
     """Test whether base or candidate rank higher; values: shape (..., boots), of these two arms only."""
     ranks = np.asarray(scipy.stats.rankdata(values, axis=-1), dtype=float)
     if layout.contrasts.shape[0] >= OWN_VARIANCE_BLOCKS:
-        # Of two sides equally large, ranks among all boots are right as well, and closer to their level.
+        # For sides of equal size, ranks among all boots are right as well, and closer to their level.
         twin = np.count_nonzero(layout.arm == BASE) > np.count_nonzero(layout.arm == CANDIDATE)
         fit = placed_fit(values, layout) if twin else _less_one(paired(ranks, layout))
         return RankTest(fit.p_value(), fit.freedom, np.ones(fit.shift.shape, dtype=bool), fit.shift)
@@ -156,7 +156,7 @@ def rank_test(values: Floats, layout: BlockLayout, noise: Chance) -> RankTest:
 
 
 def _less_one(fit: Fit) -> Fit:
-    """One degree of freedom goes to the share of the blocks' means."""
+    """Return the fit less one degree of freedom, for the share of the blocks' means."""
     return replace(fit, freedom=np.maximum(fit.freedom - 1, 1.0))
 
 
@@ -189,7 +189,7 @@ def _bound(
 ) -> float:
     """Return the farthest shift on one side that is not significant, by bisection over the differences.
 
-    The ranks change only where a shift passes one of the differences, so it is tried between them.
+    The ranks change only where a shift passes one of the differences, so shifts between these are tried.
     """
     steps = differences[differences > centre] if side > 0 else differences[differences < centre][::-1]
     if not steps.size:
@@ -226,9 +226,9 @@ def p_values(logs: Floats, layout: BlockLayout, *, looks: bool = False) -> Float
 
 
 def freedom_of(blocks: int, base_arms: int) -> float:
-    """Return the degrees of freedom of complete blocks with so many boots of the base each.
+    """Return the degrees of freedom of complete blocks with `base_arms` boots of the base each.
 
-    Of 5 to 7 blocks, those that find as much as the mixture of variances does on average, with normal noise.
+    For 5 to 7 blocks, the number that gives the average power of the mixture of variances, with normal noise.
     """
     if blocks < OWN_VARIANCE_BLOCKS:
         return blocks
@@ -260,14 +260,14 @@ def placed_fit(values: Floats, layout: BlockLayout) -> Fit:
     placed = placements(values, layout)
     ours = layout.arm == CANDIDATE
     sizes = np.where(ours, np.count_nonzero(ours), np.count_nonzero(layout.arm == BASE))
-    # The base's boots are placed among the candidate's: what lies below them speaks against the candidate.
+    # The base's boots are placed among the candidate's: there a high placement means a low candidate.
     signed = np.where(ours, placed - 0.5, 0.5 - placed)
     mean = signed[..., ours].mean(axis=-1)
     parts = (signed - mean[..., None]) / sizes
     numbers = np.unique(layout.block)
     by_block = np.stack([parts[..., layout.block == block].sum(axis=-1) for block in numbers], axis=-1)
     variance = (by_block**2).sum(axis=-1) * numbers.size / (numbers.size - 1)
-    # Sides that do not overlap have no variance to be seen: at least one pair's part of it.
+    # Sides that do not overlap show no variance: assume at least one pair's part of it.
     least = 1 / float(sizes.max() * sizes.min())
     error = np.where((variance == 0) & (mean == 0), 0.0, np.maximum(np.sqrt(variance), least))
     freedom = np.full(mean.shape, max(numbers.size - TAKEN, 1.0))

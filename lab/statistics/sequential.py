@@ -7,8 +7,8 @@ boots happen to lie in one of two clusters, from a shifted one; they are judged 
 spend anything. Later looks find more in turn. A cell is decided when its verdict at the look's level is anything but
 inconclusive; being called unchanged spends nothing, since it cannot be a false alarm.
 
-The bounds assume that looks are correlated as sums of normal values are. Student's t on few boots, then on ranks, is so
-only nearly: spending 4.5 % gave 3.9 to 7.0 % false alarms in simulation, so SPENT is less.
+The bounds assume that looks are correlated as sums of normal values are. That is only nearly true of
+Student's t on few boots, then on ranks: spending 4.5 % gave 3.9 to 7.0 % false alarms in simulation, so SPENT is less.
 Sources: Lan & DeMets, Biometrika 70(3), 1983; Kim & DeMets, Biometrika 74(1), 1987 (powers of the share).
 """
 
@@ -38,14 +38,14 @@ def next_blocks(done: int) -> int | None:
 def level_at(blocks: int) -> float:
     """Return the p-value a shift must not exceed to be called after so many blocks.
 
-    Between looks (an experiment was interrupted) it is that of the look before, earlier that of the first.
+    Between looks (an experiment was interrupted) it is that of the previous look; before the first, that of the first.
     """
     reached = sum(look <= blocks for look in LOOKS)
     return nominal_levels(LOOKS)[max(reached - 1, 0)]
 
 
 def spent(share: float, alpha: float = SPENT) -> float:
-    """Return the false alarms allowed so far; share: of the boots there may be, 0 to 1."""
+    """Return the rate of false alarms allowed so far; share: of the most boots, 0 to 1."""
     return alpha * share**2
 
 
@@ -76,7 +76,7 @@ def nominal_levels(looks: tuple[int, ...], alpha: float = SPENT) -> tuple[float,
 
 
 def _bound(points: Floats, weights: Floats, allowed: float) -> float:
-    """Return the bound beyond which lies that much weight, both sides together."""
+    """Return the bound beyond which the `allowed` weight lies, both sides together."""
     upper = points[points >= 0]
     beyond = 2 * np.cumsum(weights[points >= 0][::-1])[::-1] - weights[points >= 0]
     return float(np.interp(-allowed, -beyond, upper))

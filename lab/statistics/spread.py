@@ -7,7 +7,7 @@ over how far those two lie from each other. Chance is what the same measure give
 is taken for the candidate: boots run in random order, so this is exact for noise of any shape whose spread is equal.
 
 Source: Levene 1960; Brown & Forsythe, J. Am. Stat. Assoc. 69, 1974 (medians); the orders of a randomised block are those
-of Box, Hunter & Hunter (blocks.py).
+of Box, Hunter & Hunter (block_model.py).
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ import scipy
 from lab.statistics.arms import MOST_LOG, Arm, boot_number
 from lab.statistics.block_model import Floats, Ints
 
-# Of fewer blocks no order is rare enough.
+# With fewer blocks no order is rare enough.
 LEAST_BLOCKS = 5
 # A change of spread is reported at this q-value, as a shift is.
 CERTAIN = 0.05
@@ -43,8 +43,8 @@ class SpreadRatio:
 def compare_spread(base: Sequence[Arm], candidate: Arm) -> SpreadRatio | None:
     """Return how much more a candidate's boots differ than the base's; None where that cannot be known.
 
-    base: two arms, the base and its twin. It takes 5 blocks that hold a boot of all three, and numbers above 0: what is
-    compared are logs.
+    base: two arms, the base and its twin. It takes 5 blocks that hold a boot of all three, and numbers above 0, since
+    logs are compared.
     """
     if len(base) != ARMS - 1:
         return None
@@ -90,7 +90,7 @@ def _orders(arms: int, blocks: int) -> Ints:
 
 
 def _parts(logs: Floats, orders: Ints) -> tuple[Floats, Floats]:
-    """Return how far the boots taken for the candidate are off, and the other two apart: (experiments, orders, blocks)."""
+    """Return how far off the boots taken for the candidate are, and how far apart the other two: (experiments, orders, blocks)."""
     places = np.arange(orders.shape[1])
     others = np.array([[1, 2], [0, 2], [0, 1]])
     pairs = logs[:, :, others]  # (experiments, blocks, taken, 2)

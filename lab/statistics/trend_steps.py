@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find the steps of a trend, each with size, interval, possible places and certainty.
 
-Where the steps are is lab/statistics/change_points.py's business. A step's ratio is that of the medians of the levels next
+lab/statistics/change_points.py finds where the steps are. A step's ratio is that of the medians of the levels next
 to it, with the interval of Price & Bonett (J. Stat. Comput. Simul. 72(2), 2002), widened for autocorrelation.
 """
 
@@ -63,11 +63,11 @@ class TrendStep:
 
 
 def find_steps(revisions: Sequence[Sequence[float]], *, margin: float = 0.0) -> list[TrendStep]:
-    """Return the steps of a trend, oldest first; pending are the last one, perhaps, and those that autocorrelation may be.
+    """Return the steps of a trend, oldest first; the last one may be pending, and so are those that autocorrelation may explain.
 
     revisions: for each revision in order its boots, at least one, finite, in the metric's unit. A revision counts as the
     median of its boots; of a trend shorter than MANY_REVISIONS each boot counts, and a step must exceed `margin`, since
-    how much revisions differ for no reason is not known then. margin: a fraction. Raises ValueError.
+    the random difference between revisions is unknown then. margin: a fraction. Raises ValueError.
     """
     if any(not len(boots) for boots in revisions):
         raise ValueError("a revision of a trend needs at least one boot")
@@ -90,7 +90,7 @@ def find_steps(revisions: Sequence[Sequence[float]], *, margin: float = 0.0) -> 
 def _lasts(levels: Sequence[float], place: int) -> bool:
     """Return whether the revisions next to a place, as many as a level must have, are all on their own side of it.
 
-    Many boots of one revision that is off would otherwise make a step of it.
+    Otherwise many boots of one outlying revision would make a step.
     """
     before, after = levels[max(0, place - LEAST_WITH_BOOTS) : place], levels[place : place + LEAST_WITH_BOOTS]
     return max(before) < min(after) or max(after) < min(before)
@@ -106,7 +106,7 @@ def _described(trend: TrendNumbers, places: list[int]) -> list[TrendStep]:
 
 
 def _rho(kept: float) -> float:
-    """Return the autocorrelation that leaves so much of a number of points."""
+    """Return the autocorrelation that leaves this fraction of points."""
     return (1 - kept) / (1 + kept)
 
 
@@ -132,7 +132,7 @@ def _step(trend: TrendNumbers, start: int, place: int, end: int, doubt: str) -> 
 
 
 def _plausible(trend: TrendNumbers, start: int, end: int) -> tuple[int, int]:
-    """The first and last place between two others where the step may be as well; an approximation for many points."""
+    """Return the first and last plausible place of a step between two others; an approximation for many points."""
     stretch = trend.stretch(start, end)
     sums, counts = stretch.sums[1:-1], stretch.counts[1:-1]
     shares = sums * sums * stretch.points / (counts * (stretch.points - counts) * stretch.squares)
@@ -169,7 +169,7 @@ def _median_variance(values: Array) -> float:
 
 
 def _pending(trend: TrendNumbers, places: list[int], margin: float) -> list[TrendStep]:
-    """The last revisions, where they stand out together but are too few to be a level; from the first that does."""
+    """Return a step at the first of the last revisions, if these stand out together but are too few to be a level."""
     start = places[-1] if places else 0
     # A short level says little about the spread of revisions, so earlier levels are used too.
     earlier = np.concatenate([np.zeros(0), *(_distances(trend, a, b) for a, b in pairwise([0, *places]))])

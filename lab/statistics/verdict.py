@@ -34,7 +34,7 @@ from lab.statistics.zeros import Ranked
 Better = Literal["lower", "higher"]
 LEAST_BLOCKS = 2
 FALSE_DISCOVERIES = 0.05
-# Nobody boots more often: an estimate beyond this says only that boots are not the way.
+# No experiment boots this often: an estimate beyond this only says that more boots do not help.
 MOST_BOOTS = 100_000
 
 
@@ -108,7 +108,7 @@ def _by_order(
 
 
 def lie(ranked: Ranked, unit: str) -> str:
-    """Say in words how the candidate's boots lie to the base's."""
+    """Say in words how the candidate's boots compare with the base's."""
     pairs = f"a boot is above the base's in {ranked.above:.0%} of pairs and below in {ranked.below:.0%}"
     unit = f" {unit}" if unit else ""
     if ranked.low is None or ranked.high is None:
@@ -118,7 +118,7 @@ def lie(ranked: Ranked, unit: str) -> str:
 
 
 def boots_needed(shift: Shift, *, margin: float, level_used: float = 0.05) -> int | None:
-    """Return about how many boots decide either way, None if none of a payable number do."""
+    """Return about how many boots would decide either way, None if no affordable number would."""
     if shift.ratio is None or shift.low is None or shift.high is None:
         return None
     centre = abs(log(shift.ratio))
@@ -158,7 +158,7 @@ def _boots_for_adjustment(shift: Shift, q_value: float) -> int | None:
 
 
 def _boots_for_p(shift: Shift, p_value: float, wanted: float) -> int | None:
-    """Return the boots at which this p-value would have become as small as wanted; None if no payable number does."""
+    """Return the boots at which this p-value would have become as small as wanted; None if no affordable number would."""
     if not 0 < p_value < 1 or not wanted > 0 or not shift.freedom:
         return None
     needed = scipy.stats.t.isf(wanted / 2, shift.freedom)
@@ -181,5 +181,5 @@ def _unclear(needed: int | None, margin: float) -> str:
 
 
 def with_boots(said: str, needed: int | None) -> str:
-    """Return the reason followed by the boots that would tell, if any number would."""
+    """Return the reason followed by the boots needed, or that more would not settle it."""
     return f"{said}; about {needed} boots needed" if needed else f"{said}; more boots would not settle it"

@@ -44,7 +44,7 @@ class RankVerdict:
 
 
 def orders(layout: BlockLayout) -> float:
-    """Return the chance of the rarest order of two arms within blocks; of a pair, both sides' orders are as rare."""
+    """Return the chance of the rarest order of two arms within blocks; with equally many boots a side, two orders are equally rare."""
     ours = layout.arm == CANDIDATE
     rarest = prod(comb(int(sizes.sum()), int(sizes[1])) for sizes in _sizes(layout))
     return (2 if 2 * np.count_nonzero(ours) == ours.size else 1) / rarest

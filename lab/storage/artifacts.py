@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Artifacts in the store: sent file by file, their metadata last; fetched whole and checked, or not at all.
 
-A file lies under the SHA-256 of its bytes, so that two workers that made the same kernel cannot mix theirs, whose logs differ.
+A file lies under the SHA-256 of its bytes, so that two workers that made the same kernel cannot mix their files: logs differ.
 All but bzImage are compressed: of debian-6.1's 72 MB with the guest's config 24 are sent.
 """
 
@@ -33,7 +33,7 @@ PACKED_ALREADY = frozenset({BUILT.image})
 NEEDED = frozenset(
     {BUILT.image, "config", "build.log", "reproducer.sh", "System.map", "vmlinux", "vmlinux.boot"}
 )
-# What pages show of an artifact that is not on their machine.
+# The files that pages show of an artifact that is not on their machine.
 PAPERS = frozenset({"config", "build.log", "reproducer.sh"})
 MOST_METADATA = 8 << 20
 _CHUNK = 1 << 20
@@ -93,7 +93,7 @@ def fetch_artifact(
 ) -> Artifact:
     """Bring an artifact here, every byte checked; it appears at once and whole.
 
-    Raises ArtifactMissing, ArtifactCorrupt where what the store has is not what was built, DiskFull, and what the store raises.
+    Raises ArtifactMissing, ArtifactCorrupt where the store's files are not what was built, DiskFull, and what the store raises.
     """
     data, record = _record(store, key, artifacts.seal)
     if lacking := sorted(NEEDED - set(record.files)):
@@ -190,7 +190,7 @@ def _bring(
 def _unpack(
     read: Callable[[int], bytes], out: IO[bytes], name: str, size: int, on_wait: Callable[[], None]
 ) -> None:
-    """Write what a file of the store holds, at most the bytes it is to have. Raises ValueError for more, zlib.error."""
+    """Write the content of a file of the store, exactly `size` bytes. Raises ValueError for more or fewer, zlib.error."""
     inflater = None if name in PACKED_ALREADY else zlib.decompressobj(_GZIP)
     left = size
     while piece := read(_CHUNK):
@@ -227,7 +227,7 @@ def _packed(directory: Path, name: str, digest: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _room(root: Path, size: int) -> Iterator[Path]:
-    """A place beside the artifacts to bring one to, gone at the end. Raises DiskFull before there is too little room, and after."""
+    """Yield a temporary folder beside the artifacts to receive one. Raises DiskFull if there is, or will be, too little room."""
     free = free_bytes(root)
     if free < size + _SPARE:
         raise DiskFull(
@@ -263,7 +263,7 @@ def in_use(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> 
 
 @contextmanager
 def unless_in_use(home: Path, key: str) -> Iterator[bool]:
-    """Return whether nobody here uses an artifact; nobody begins to while the block runs."""
+    """Yield whether no process here uses an artifact; if so, none can begin to during the block."""
     path = artifact_lock(home, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A store that is a bucket: of Amazon or of whatever else speaks S3. Only imported where there is one: boto3 takes its time."""
+"""A store that is a bucket: of Amazon or any other S3 service. Imported only where there is one, since boto3 loads slowly."""
 
 from collections.abc import Iterator
 from threading import local
@@ -44,7 +44,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
             retries={"max_attempts": TRIES, "mode": "standard"},
             s3={"addressing_style": style},
             signature_version="s3v4",
-            # Ours are SHA-256 of each file; servers that are not Amazon's do not know the newer ones.
+            # The lab checks SHA-256 itself; servers other than Amazon's do not know the newer checksums.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         )
@@ -117,11 +117,11 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
             yield StoreEntry(stored.key.removeprefix(top), int(stored.size), stored.last_modified)
 
     def check(self) -> None:
-        """Raise what the server says where there is no such bucket, or it is not ours."""
+        """Raise the server's error if there is no such bucket, or it is not ours."""
         self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
 
     def room(self) -> None:
-        """See DirectoryStorage; nobody tells it of a bucket."""
+        """See DirectoryStorage; None, as a bucket has no such figures."""
         return
 
     def _object(self, name: str) -> Any:

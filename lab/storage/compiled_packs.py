@@ -2,8 +2,8 @@
 """Files that the compiler front compiled of trusted bases, in the store for the lab's other builders: a pack for each build.
 
 A pack lies at `compiled/<SHA-256 of its tar>`: the public key of the machine that made it, its signature, then the tar, whose members
-are called as in the front's stores. Only what a machine of this lab signed is taken, and only what it signed since trust was last
-withdrawn: the withdrawal's token is part of what is signed.
+have their names in the front's stores. Only packs that a machine of this lab signed since trust was last withdrawn are taken:
+the withdrawal's token is part of what is signed.
 """
 
 import hashlib
@@ -82,7 +82,7 @@ def fetch_packs(store: Store, home: Path, files: CompiledFiles, on_wait: Callabl
 
 
 def _fetch(store: Store, home: Path, digest: str, files: CompiledFiles, on_wait: Callable[[], None]) -> int:
-    """Raises ValueError and TarError for a pack that is none."""
+    """Take one pack. Raises ValueError and TarError for an invalid one."""
     with (
         store.reading(f"{FOLDER}/{digest}") as stream,
         tempfile.TemporaryFile(prefix="kperflab-fetch-") as file,
@@ -130,7 +130,7 @@ def _seen(home: Path) -> set[str]:
 
 
 def _note(home: Path, digests: list[str]) -> None:
-    # Of a list that two workers write at once a name may be lost: that pack is fetched again.
+    # If two workers write the list at once, a name may be lost: that pack is fetched again.
     part = _list(home).with_suffix(".part")
     part.parent.mkdir(parents=True, exist_ok=True)
     part.write_text(json.dumps(sorted(_seen(home) | set(digests))))

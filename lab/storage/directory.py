@@ -104,14 +104,14 @@ class DirectoryStorage(FileSystemStorage):
         return Path(self.path(name)).open("rb")
 
     def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:
-        """At most so many bytes from a place on, from the end where start is negative; and the size of the whole."""
+        """Return at most `length` bytes from `start` on, which counts from the end if negative; and the size of the whole."""
         with Path(self.path(name)).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size + start) if start < 0 else min(start, size))
             return file.read(length), size
 
     def entries(self, prefix: str) -> Iterator[StoreEntry]:
-        """All files whose names begin with a directory's name, "" for all there are. Raises OSError without the store's own directory."""
+        """Yield all files in a directory and below, "" for the whole store. Raises OSError without the store's own directory."""
         self.check()
         top = Path(self.location)
         for folder, _, names in os.walk(self.path(prefix) if prefix else top):
@@ -122,7 +122,7 @@ class DirectoryStorage(FileSystemStorage):
                     yield StoreEntry(str(path.relative_to(top)), status.st_size, written)
 
     def check(self) -> None:
-        """Raise OSError where there is no such directory: a disk that is not mounted is not to be replaced by an empty one."""
+        """Raise OSError where there is no such directory: an unmounted disk must not be replaced by an empty directory."""
         if not Path(self.location).is_dir():
             raise NotADirectoryError(
                 errno.ENOTDIR, f"there is no directory {self.location}: create it, or mount it"

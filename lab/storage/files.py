@@ -48,9 +48,9 @@ class KeptFile:
         return self.name
 
     def piece(self, start: int, length: int) -> Piece:
-        """At most `length` bytes from a place on, from the end where start is negative. Raises FileGone.
+        """Return at most `length` bytes from `start` on, which counts from the end if negative. Raises FileGone.
 
-        Of a file that another machine writes only the end is known: what is returned may begin later than asked.
+        Only the end of a file that another machine writes is known: the piece may begin later than asked.
         """
         try:
             return _here(settings.HOME / self.name, start, length)

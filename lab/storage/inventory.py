@@ -18,7 +18,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 Kind = Literal["artifact", "run", "profile", "source", "log", "compiled"]
 KINDS: tuple[Kind, ...] = ("artifact", "run", "profile", "source", "log", "compiled")
-# A name in the store, to what it belongs to.
+# Patterns of names in the store, by kind.
 _OF: dict[Kind, re.Pattern[str]] = {
     "artifact": re.compile(r"artifacts/([0-9a-f]{64})/.+"),
     "run": re.compile(r"runs/(\d{1,18}-\d{1,6})/.+"),
@@ -27,7 +27,7 @@ _OF: dict[Kind, re.Pattern[str]] = {
     "log": re.compile(r"logs/([0-9a-f]{64})\.log"),
     "compiled": re.compile(r"compiled/([0-9a-f]{64})"),
 }
-# The same things below a state root, where their folders are called otherwise; sources are the trees' affair there.
+# The same things below a state root, where their folders have other names; sources belong to the trees there.
 _FOLDERS = {
     "artifacts": "artifacts",
     "papers": "artifacts",

@@ -37,7 +37,7 @@ def lab_store() -> Store | None:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A storage with our errors. Everything raises StoreUnreachable and StoreRefused; what reads, StoreLacks as well."""
+    """A storage with our errors. All methods raise StoreUnreachable and StoreRefused; those that read, StoreLacks as well."""
 
     storage: Any
 
@@ -71,7 +71,7 @@ class Store:
             return bytes(content)
 
     def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:
-        """At most `length` bytes from a place on, from the end where start is negative; and the size of the whole."""
+        """Return at most `length` bytes from `start` on, which counts from the end if negative; and the size of the whole."""
         with self._translated(name):
             piece: tuple[bytes, int] = self.storage.part(_checked(name), start, length)
             return piece

@@ -59,7 +59,7 @@ class _Asking:
         return self._found[2]
 
     def _begin(self) -> None:
-        # Not alive either where this process was forked off one that had it.
+        # Nor is it alive in a process that was forked off the one that started it.
         if self._thread is None or not self._thread.is_alive():
             self._thread = Thread(target=self._serve, name="store-answer", daemon=True)
             self._thread.start()

@@ -75,6 +75,6 @@ def _bucket(where: str) -> dict[str, Any]:
     }
 
 
-# A new kind of store is a scheme here, and a module with its storage; its `address` and `our_error` are all that is asked of it
-# beside the methods of lab.storage.directory.
+# A new kind of store needs a scheme here, and a module with its storage, which has an `address` and `our_error` beside the
+# methods of lab.storage.directory.
 SCHEMES: Mapping[str, Callable[[str], dict[str, Any]]] = {"s3": _bucket}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Blame the submission, one of its fields, or the lab for what the libraries of kernels refuse."""
+"""Blame the submission, one of its fields, or the lab for errors of the `kernels` libraries."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from lab.errors import FieldRefused, LabUnable, SubmissionRejected
 
 @contextmanager
 def submission_at_fault(before: str = "", place: str = "") -> Iterator[None]:
-    """Refuse the submission for its own faults; those of the lab pass through. before: what the message begins with.
+    """Refuse the submission for its own faults; those of the lab pass through. before: the beginning of the message.
 
     place: the field of the description that is at fault.
     """
@@ -24,7 +24,7 @@ def submission_at_fault(before: str = "", place: str = "") -> Iterator[None]:
 
 @contextmanager
 def field_at_fault(field: str) -> Iterator[None]:
-    """Refuse one field of a form for what a person can mend or try again; blame the lab for everything else."""
+    """Refuse one field of a form for faults that a person can mend or retry; blame the lab for everything else."""
     try:
         yield
     except SubmissionRejected as exc:

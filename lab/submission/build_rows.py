@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Find or create the row of a build: one for equal inputs."""
+"""Find or create the row of a build: one row for equal inputs."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,10 +53,10 @@ def find_build(inputs: BuildInputs, root: Path) -> Build:
 
 
 def build_over(first: int, others: Iterable[int]) -> None:
-    """Have the kernels that wait to be built for other experiments built over the objects of the first's base.
+    """Have the queued kernels of other experiments built over the objects of the first one's base.
 
     Without it each revision, being a base, would be compiled whole. A kernel built over another base is another
-    build: the variants of these experiments move to that build's row, and those of anybody else stay where they are.
+    build: the variants of these experiments move to that build's row, and variants of all others stay where they are.
     Does nothing unless the first base is built.
     """
     base = Variant.objects.select_related("build").get(experiment=first, role=Role.BASE)
@@ -79,13 +79,13 @@ def build_over(first: int, others: Iterable[int]) -> None:
 
 
 def _is_vouched_for(base: Build, build: Build) -> bool:
-    """Return whether somebody vouches for the base that a build is moved to, by the word of today's trust."""
+    """Return whether the base that a build moves to is vouched for, under the same last withdrawal of trust."""
     same = base.request.get("withdrawal") == build.request.get("withdrawal")
     return bool(same and base.request.get("vouched", False))
 
 
 def _move_variants(old: Build, new: Build, experiments: list[int]) -> None:
-    """Have these experiments wait for another build; the old one is cancelled where nobody else waits for it."""
+    """Move these experiments' variants to another build; cancel the old one if it has no variant left."""
     moving = Variant.objects.filter(build=old, experiment__in=experiments)
     if new.state == BuildState.BUILT:
         moving.filter(state=VariantState.PLANNED).update(state=VariantState.READY)

@@ -52,7 +52,7 @@ def claimed_base(spec: ExperimentSpec, tree: SourceTree, base: NamedRevision, *,
 
 @contextmanager
 def blamed_on_claims(claimed: ClaimedBase, tree: SourceTree) -> Iterator[None]:
-    """Add to a refusal where a base that the tree lacks came from, and the ways out."""
+    """Add to a refusal the origin of a base that the tree lacks, and the ways out."""
     try:
         yield
     except SubmissionRejected as exc:

@@ -21,7 +21,7 @@ class Applier:
         self._failed: dict[tuple[str, ...], Clash] = {}
 
     def try_to_apply(self, chosen: tuple[str, ...]) -> Clash | None:
-        """Apply a combination; tells which switches clash in which file if it cannot be done."""
+        """Apply a combination; return which switches clash in which file if it does not apply."""
         patches = self._patches(chosen)
         for count in range(1, len(patches) + 1):
             prefix = patches[:count]
@@ -36,7 +36,7 @@ class Applier:
         return self._made[self._patches(chosen)]
 
     def _patches(self, chosen: tuple[str, ...]) -> tuple[str, ...]:
-        """Config switches change no file."""
+        """Leave out config switches, which change no file."""
         return tuple(name for name in chosen if self._switches[name].patches)
 
     def _apply(self, prefix: tuple[str, ...]) -> None:
@@ -50,9 +50,9 @@ class Applier:
         return apply_patches(self._tree, revision, self._switches[name].patches)
 
     def _clash(self, before: list[str], last: str, exc: PatchDoesNotApply) -> Clash:
-        """Blame the earlier switches with each of which alone the last one fails as well.
+        """Blame each earlier switch with which alone the last one fails as well.
 
-        What the last one requires is its ground, not a rival.
+        Switches that the last one requires are its ground, not rivals.
         """
         where = ", ".join(part for part in (exc.file, exc.hunk) if part)
         ground = [name for name in before if name in self._required(last)]
@@ -76,7 +76,7 @@ class Applier:
         return required
 
     def _fits(self, below: list[str], name: str) -> bool:
-        """Return whether a switch applies on top of others; those that do not apply themselves decide nothing."""
+        """Return whether a switch applies on top of others; True if those do not apply themselves."""
         if self.try_to_apply(tuple(below)) is not None:
             return True
         try:

@@ -15,14 +15,14 @@ from lab.experiments.spec import ExperimentSpec, spec_digest
 from lab.models import Experiment, IdempotencyKey, User
 from lab.submission.submit import find_unfinished, submit_experiment
 
-# Taking a submission in takes seconds; the second of two clicks waits for the first to know where it leads.
+# Accepting a submission takes seconds; the second of two clicks waits for the experiment of the first.
 WAIT_S = 60.0
 _POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The experiment; already: it was there before this was sent."""
+    """The experiment; already: it existed before this submission."""
 
     experiment: Experiment
     already: bool
@@ -38,11 +38,11 @@ def submit_once(
     wait_s: float = WAIT_S,
     on_written: Callable[[Experiment], None] = lambda _: None,
 ) -> Submitted:
-    """Take an experiment in, unless this page of the form did, or an unfinished one by the same person says the same.
+    """Submit an experiment, unless this page of the form did, or the same person has an equal unfinished one.
 
     form: the page's own key, "" for none; origin: what it was re-run or cloned from. on_written is called in the
     transaction that writes a new experiment. Raises what submit_experiment does, and KeyBusy where the same page is
-    still being taken in after wait_s seconds.
+    still being processed after wait_s seconds.
     """
     same = find_unfinished(spec, by=by)
     if same is not None:
@@ -71,7 +71,7 @@ def submit_once(
 
 
 KEPT = timedelta(days=30)
-# A process that has worked on one submission for so long is dead.
+# A process that has worked on one submission for this long is dead.
 LONGEST_WORK = timedelta(minutes=75)
 
 Note = Callable[[Experiment], None]
@@ -82,7 +82,7 @@ def submit_under_key(
 ) -> tuple[Experiment, bool]:
     """Return the experiment of this key, and whether it was there before.
 
-    submit: makes it, and calls what it is given with its row in the transaction that writes it.
+    submit: makes the experiment, and calls its argument with the row in the transaction that writes it.
     Raises KeyReused, KeyBusy, and what `submit` raises; then the key is free again.
     """
     held = _claim(user, key, body_sha256)
@@ -100,7 +100,7 @@ def submit_under_key(
 
 
 def _claim(user: User, key: str, body_sha256: str) -> IdempotencyKey | Experiment:
-    """The key as ours to fill, or the experiment it already names."""
+    """Return the key, which is now ours to fill, or the experiment that it names."""
     now = timezone.now()
     IdempotencyKey.objects.filter(user=user, created_at__lt=now - KEPT).delete()
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Check the git addresses that a user may send this machine to.
 
-A location is text; what talks to a repository takes an Address, which only these functions make of it. Each call looks the name up
-and holds git to the answer, so that a name that points elsewhere a moment later leads nowhere.
+A location is text; code that talks to a repository takes an Address, which only these functions make from it. Each call
+looks the name up and binds git to the answer, so that a name that points elsewhere a moment later has no effect.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ from lab.submission.blame import submission_at_fault
 
 
 def check_tree_location(spec: ExperimentSpec, by: User | None) -> None:
-    """Refuse a description whose tree is somewhere its submitter may not send us. Raises SubmissionRejected."""
+    """Refuse a description whose tree is at an address that its submitter may not use. Raises SubmissionRejected."""
     if spec.git is not None:
         with git_refused():
             checked_location(spec.git, by)
@@ -29,7 +29,7 @@ def check_tree_location(spec: ExperimentSpec, by: User | None) -> None:
 
 @contextmanager
 def git_refused() -> Iterator[None]:
-    """Say of a refusal that it is about the description's `git`."""
+    """Mark a refusal as one of the description's `git`."""
     try:
         yield
     except SubmissionRejected as exc:
@@ -64,7 +64,7 @@ def _site_address(location: str) -> Address:
 
 
 def check_address(location: str, by: User) -> None:
-    """Refuse what is plainly no address for this person, without looking up a name, as web processes must not.
+    """Refuse an address that is plainly wrong for this person, without a name look-up, which web processes must not do.
 
     A name server may be slow: `checked_location` looks the name up in a worker. Raises SubmissionRejected.
     """
@@ -80,7 +80,7 @@ def check_address(location: str, by: User) -> None:
 
 
 def _is_number(location: str) -> bool:
-    """Return whether the address names its host by number, which asks nobody."""
+    """Return whether the address names its host by number, which needs no look-up."""
     try:
         ipaddress.ip_address(urlsplit(location).hostname or "")
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tell everything that is wrong with a description at once, however it came: a form, TOML, REST or labctl."""
+"""Report all faults of a description at once, whether it came by a form, TOML, REST or labctl."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from lab.submission.prepare import prepare
 from lab.validation_messages import lines_of, place_of
 from workloads.catalog import load_catalog
 
-# Stands where a description names no tree that could be one.
+# Stands in for the tree where a description names no valid one.
 _NO_TREE = "-"
 _FIELDS = ("tree", "git", "base", "target")
 _PLACE = re.compile(rf"^({'|'.join(SWITCH_MODELS)})\[(\d+)\]")
@@ -40,7 +40,7 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Reduced:
-    """A description of those parts that are in order. positions: by kind, which switch of the whole each one was."""
+    """The valid parts of a description. positions: by kind, the place of each switch in the whole description."""
 
     fields: Fields
     positions: Mapping[str, Sequence[int]]
@@ -50,7 +50,7 @@ class _Reduced:
 def every_fault(
     description: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None] | None = None
 ) -> Iterator[None]:
-    """Add to the first refusal of the block whatever else is wrong with the description, and each fault's place.
+    """Add to the first refusal of the block all other faults of the description, and each fault's place.
 
     check: looks at the parts and raises SubmissionRejected, `check_parts` if None. Raises SubmissionRejected for SpecError, too.
     """
@@ -79,7 +79,7 @@ def _order(refusal: SubmissionRejected) -> tuple[int, int]:
 
 
 def check_parts(description: Mapping[str, Any], home: Path | None = None) -> None:
-    """Check the parts that the form's own faults leave: target, tree, base, each switch, and whether patches apply.
+    """Check the parts that are well-formed: target, tree, base, each switch, and whether patches apply.
 
     A tree is opened where it is at hand, and neither imported nor fetched. home: the state root, settings.HOME if None.
     Raises SubmissionRejected with all that is refused.
@@ -92,7 +92,7 @@ def check_parts(description: Mapping[str, Any], home: Path | None = None) -> Non
         faults.refused += _refusals(reduced, root)
         faults.refused += _refusals(_before_the_first_fault(reduced, named, faults), root, apply=True)
     except (ValidationError, LabError, KernelsError):
-        # The description is refused as it is; a lab that cannot look at its parts says so at the next try.
+        # The description is refused anyway; a lab that cannot check its parts reports that at the next try.
         pass
     faults.check()
 
@@ -118,7 +118,7 @@ def _refusals(reduced: _Reduced, root: Path, *, apply: bool = False) -> list[Sub
 
 
 def _reduced(named: Mapping[str, Any]) -> _Reduced:
-    """Keep the parts that are in order by themselves, beside a case that every lab has."""
+    """Keep the parts that are valid by themselves, with a case that every lab has."""
     fields = {**_least(), **{name: named[name] for name in _FIELDS if _is_valid(name, named.get(name))}}
     if "git" in fields:
         del fields["tree"]
@@ -132,7 +132,7 @@ def _reduced(named: Mapping[str, Any]) -> _Reduced:
 
 
 def _before_the_first_fault(reduced: _Reduced, named: Mapping[str, Any], faults: Refusals) -> _Reduced:
-    """Return the patches that no fault lies under, with their rules: a later one may stand on what is at fault."""
+    """Return the patches before the first fault, with their rules: a later patch may depend on the faulty part."""
     refused = [
         int(match[2])
         for refusal in faults.refused
@@ -152,7 +152,7 @@ def _before_the_first_fault(reduced: _Reduced, named: Mapping[str, Any], faults:
         patches.append(whole)
     fields = {**reduced.fields, **dict.fromkeys(LINE_SWITCHES, ()), "patches": patches}
     for refusal in faults.refused:
-        # Patches are tried wherever the lab has a target, whatever clock the experiment asks for.
+        # A wrong target or clock does not keep patches from being tried: any target of the lab will do.
         fields.pop(
             refusal.place.partition(".")[0] if refusal.place in ("target", "measure.clock") else "", None
         )
@@ -184,7 +184,7 @@ def _fits(model: type[BaseModel], fields: Mapping[str, Any]) -> bool:
 
 
 def _kept(model: type[BaseModel], switches: object) -> tuple[list[Fields], list[int]]:
-    """Return the switches that are in order but for names, without their rules, and their positions."""
+    """Return the switches that are valid except for their names, without their rules, and their positions."""
     kept: dict[str, Fields] = {}
     positions: list[int] = []
     for position, table in enumerate(switches if isinstance(switches, list) else ()):

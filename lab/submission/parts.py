@@ -146,7 +146,7 @@ def _check_series(text: str, *, partial: bool) -> None:
 def _base(
     spec: ExperimentSpec, source: Source, tree: SourceTree, pin: PinnedBase | None, on_progress: OnProgress
 ) -> NamedRevision:
-    """Resolve the base, or take the commit that it was for the experiment that this one repeats; keep it from `git gc`."""
+    """Resolve the base, or take the base commit of the experiment that this one repeats; protect it from `git gc`."""
     name = spec.base or tree.default_revision
     if pin and pin.tree == source.name:
         pinned = resolve(tree, pin.commit)

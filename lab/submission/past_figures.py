@@ -10,20 +10,20 @@ import numpy as np
 from lab.models import Build, Case, Run, Sample, Target
 from lab.models.states import BuildState, Purpose, Role, RunState
 
-# Machines change: what was long ago says little about the next experiment.
+# Machines change: old figures say little about the next experiment.
 RECENT = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """Seconds a thing took in the median; None where it was never done here."""
+    """Median seconds of builds; None where this lab has none."""
 
     base_build: float | None
     variant_build: float | None
 
 
 def build_durations() -> Durations:
-    """Return how long builds took that compiled anything: of a base, and over a base."""
+    """Return the durations of builds that compiled anything: of a base, and over a base."""
     made = Build.objects.filter(state=BuildState.BUILT, cached=False, wall_seconds__isnull=False)
     rows = made.order_by("-pk").values_list("wall_seconds", "tree_id", "request__base_tree_id")[: 5 * RECENT]
     base = [wall for wall, tree, base_tree in rows if wall is not None and tree == base_tree]
@@ -47,7 +47,7 @@ def boot_duration(workload: str, preset: str, target: Target, clock: str, purpos
 
 
 def deviation(workload: str, preset: str, target: Target, metric: str) -> tuple[float, int] | None:
-    """Standard deviation of the log of a boot's median within blocks, and the experiments it is from.
+    """Standard deviation of the log of a boot's median within blocks, and the number of experiments.
 
     Taken from the base and its twin, which differ by nothing but noise. None without history.
     """

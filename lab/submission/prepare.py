@@ -37,7 +37,7 @@ GUEST_FRAGMENT = "guest"
 COMMON = ("bh-lookup", "cyclictest-bh", "showgids", "stat-walk")
 # Moves nearly every function and changes none, so that only the code layout differs.
 PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n")
-# Of a request: how its base is called, which has no say beside the base's tree id, and whether somebody vouches for that.
+# Fields of a request outside its digest: the base's names, which its tree id covers, and whether it is vouched for.
 _NAMES = frozenset({"base_name", "base_commit", "vouched"})
 # More boots than this is a mistake: at ten seconds each, a week.
 MOST_RUNS = 60_000
@@ -57,9 +57,9 @@ class Prepared:
     applier: Applier
     workloads: tuple[Workload, ...]
     toolchain: Toolchain
-    # Whether the operator vouches for the base: what is compiled of it then answers every later build.
+    # Whether the operator vouches for the base: its compiled objects then serve every later build.
     vouched: bool
-    # The last withdrawal of trust before that was decided: the word counts until the next.
+    # The last withdrawal of trust before that decision, which counts until the next one.
     withdrawal: str
 
 
@@ -122,7 +122,7 @@ def prepare(
 
 
 def _is_vouched_for(source: Source, tree: SourceTree, base: NamedRevision) -> bool:
-    """Decide it where the tree has just been fetched: a builder's copy may have come without branches and tags."""
+    """Return whether the base is vouched for; decided on the fetched tree, as a builder's copy may lack branches and tags."""
     if not settings.FRONT:
         return False
     return is_own_archive(tree, base) or is_on_refs(tree, base, settings.VOUCHED.get(source.location, ()))
@@ -194,7 +194,7 @@ def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -
         "modules_of": sorted(with_modules),
         "modules": modules,
         "vouched": prepared.vouched,
-        # Not there before the first, so that builds of older rows keep their digests.
+        # Absent before the first withdrawal, so that builds of older rows keep their digests.
         **({"withdrawal": prepared.withdrawal} if prepared.withdrawal else {}),
     }
     return BuildInputs(revision, request, inputs_digest(revision.tree_id, request))
@@ -203,7 +203,7 @@ def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -
 def inputs_digest(tree_id: str, request: Mapping[str, Any]) -> str:
     """Return 64 hex digits over every input of a build, including the base it is built over.
 
-    Two builds of one digest are one row: what the base's code leaves behind must not answer for another base.
+    Two builds of one digest are one row: objects of one base's code must not answer for another base.
     """
     named = {name: value for name, value in request.items() if name not in _NAMES}
     return hashlib.sha256(json.dumps([tree_id, named], sort_keys=True).encode()).hexdigest()

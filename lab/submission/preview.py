@@ -41,8 +41,8 @@ class VariantPreview:
 class Detectable:
     """The smallest change of one metric that would be found four times in five, as a fraction.
 
-    change: None where a machine of metal has no history of it, or where so few boots find nothing.
-    estimate: words that say so where change comes from shipped figures, empty where it comes from this lab's history.
+    change: None where a machine of metal has no history of it, or where the boots are too few.
+    estimate: a remark where change comes from shipped figures, empty where it comes from this lab's history.
     """
 
     case: str
@@ -56,7 +56,7 @@ class Detectable:
 class PatchPreview:
     """One patch as it was understood: date is ISO 8601 where it could be read; added, removed: lines.
 
-    number of total in that version of its series, as its subject says; 0 where it says nothing.
+    number of total in that version of its series, as its subject says; 0 where the subject has no numbers.
     """
 
     title: str
@@ -93,12 +93,12 @@ class SwitchPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """All of it. boots: measured, profiled and verified ones, at most; fewest: where they stop early.
+    """The whole preview. boots: measured, profiled and verified ones, at most; fewest: where they stop early.
 
     seconds: builds and boots together, None where a boot of metal was never done here; build_seconds: of the builds alone.
-    estimate: words that say so where seconds rests on shipped figures, else empty; at_least: they count
-    boots without the time of large presets, and no boot can be left out.
-    built: kernels that are there already. tree, base, commit: what everything stands on.
+    estimate: a remark where seconds rests on shipped figures, else empty; at_least: seconds is a minimum, since
+    it lacks the time of large presets and no boot can be left out.
+    built: kernels that exist already. tree, base, commit: those of the base.
     """
 
     variants: tuple[VariantPreview, ...]
@@ -119,7 +119,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Seconds, None where nothing tells; shipped: some of them come from shipped figures."""
+    """Seconds, None where they are unknown; shipped: some of them come from shipped figures."""
 
     seconds: float | None
     shipped: bool = False
@@ -133,7 +133,7 @@ def preview_experiment(
     home: Path | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Preview:
-    """Try a description as submitting it would, and say what it takes. Writes nothing.
+    """Try a description as submitting it would, and return its cost. Writes nothing.
 
     by: the user, None at this machine's own terminal. origin: the experiment it would be a clone of, whose commit it stands on.
     Raises what `submit_experiment` raises.
@@ -196,7 +196,7 @@ def _is_built(plan: PlannedVariant, root: Path) -> bool:
 
 
 def _purposes(prepared: Prepared, live: list[PlannedVariant], most: int) -> Iterator[tuple[int, str, int]]:
-    """For each case, each purpose with the number of boots."""
+    """Yield for each case each purpose with the number of boots."""
     judged = sum(plan.role in {Role.BASE, Role.CANDIDATE} for plan in live)
     seen = sum(plan.role in PROFILED_ROLES for plan in live)
     spec = prepared.spec
@@ -231,7 +231,7 @@ def _build_seconds(live: list[PlannedVariant], builds: set[str]) -> _Span:
 
 
 def _boot_seconds(prepared: Prepared, live: list[PlannedVariant], most: int) -> _Span:
-    """Return the span of all boots, one after the other; of None where one of them has neither history nor figure."""
+    """Return the span of all boots, one after the other; None seconds where one of them has neither history nor figure."""
     spec, total, is_shipped = prepared.spec, 0.0, False
     for index, purpose, count in _purposes(prepared, live, most):
         if not count:
@@ -248,7 +248,7 @@ def _boot_seconds(prepared: Prepared, live: list[PlannedVariant], most: int) -> 
 
 
 def _detectable(prepared: Prepared, arms: int, boots: int) -> Iterator[Detectable]:
-    """Of each primary metric; by instructions everything above the floor is seen, so nothing is said."""
+    """Yield one for each primary metric by the wall clock; by instructions every change above the floor is seen."""
     spec = prepared.spec
     if spec.measure.clock != "wall":
         return

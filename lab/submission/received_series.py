@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read series from uploaded files, a branch of a git repository, or a message-id of the kernel's lists.
 
-Whatever way it came, a series ends as a text that a description carries, so that a stored experiment stands on its own.
+Every series becomes a text in the description, so that a stored experiment stands on its own.
 """
 
 import re
@@ -61,7 +61,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class BranchRequest:
-    """A branch somebody names, and what it is counted against: a registered tree or a git address, and a base.
+    """A branch, and the base that it is compared with: a registered tree or a git address, and a revision.
 
     since: the revision of the branch's own repository after which the series begins, "" for where it left the base.
     """
@@ -89,7 +89,7 @@ def receive_files(files: Sequence[Upload]) -> tuple[Received, ...]:
             members = unpack(file)
         except KernelsError as exc:
             raise FieldRefused("files", str(exc)) from exc
-        # Counted while they are read: each may be small as it is sent and as large as all may be together.
+        # Counted while they are read: each file may be small when sent, and unpack to the limit of all together.
         total += sum(len(member.data) for member in members)
         if total > MAX_UNPACKED_BYTES:
             raise FieldRefused("files", f"all files together are larger than {UNPACKED_MIB} MiB; send fewer")
@@ -142,7 +142,7 @@ def receive_branch(
 
 
 def check_message(message: str) -> str:
-    """Return the message-id of what a person gave. Raises FieldRefused, also where this site does not reach lore."""
+    """Return the message-id in a person's input. Raises FieldRefused, also where this site does not reach lore."""
     if not settings.LORE:
         raise FieldRefused("lore", "this site cannot reach lore; run b4 am yourself and upload its output")
     with field_at_fault("lore"):
@@ -161,7 +161,7 @@ def receive_message(*, message: str, home: Path | None = None) -> Received:
 
 
 def count_patches(text: str) -> int:
-    """Return how many patches a text holds; 0 where it is damaged or none, which taking it in will tell."""
+    """Return how many patches a text holds; 0 where it is damaged or none, which the submission reports."""
     try:
         return len(read_series(text.encode(), partial=True).patches)
     except KernelsError:
@@ -173,7 +173,7 @@ def each_patch(
 ) -> tuple[Received, ...]:
     """Return each patch of a series as one of its own, named after its place and title; others: names that are taken.
 
-    partial: the submitter allows that some are missing. Raises FieldRefused of the field "each" where that cannot be.
+    partial: the submitter allows that some are missing. Raises FieldRefused of the field "each" where that is not possible.
     """
     try:
         series = read_series(received.text.encode(), partial=partial)
@@ -222,7 +222,7 @@ def mails_of(series: Series) -> str:
 
 
 def file_stem(name: str) -> str:
-    """The name of a file without what tells its kind: v2-0001-kernfs-Add-x.patch is kernfs-Add-x."""
+    """Return a file's name without its number and suffix: v2-0001-kernfs-Add-x.patch is kernfs-Add-x."""
     stem = PurePosixPath(name.replace("\\", "/")).name
     stem = re.sub(r"\.(gz|xz)$", "", stem, flags=re.IGNORECASE)
     stem = re.sub(r"\.(patch|diff|mbox|mbx|txt|eml|tar|tgz)$", "", stem, flags=re.IGNORECASE)
@@ -237,7 +237,7 @@ def _joined(files: Sequence[Upload]) -> bytes:
 
 
 def _from_bytes(field: str, data: bytes, name: str, source: str) -> Received:
-    """Receive a damaged series, too: it is repaired against the base once that is known. So is one with gaps."""
+    """Receive a series, even a damaged one, which is repaired once the base is known, or one with gaps."""
     try:
         text = as_text(data)
     except KernelsError as exc:
@@ -267,7 +267,7 @@ def _branch_address(asked: BranchRequest, source: Source, by: User | None) -> Ad
 
 
 def check_has_branches(asked: BranchRequest) -> None:
-    """Refuse a branch of a tree that has none, without asking anybody. Raises FieldRefused."""
+    """Refuse a branch of a tree that has none, without asking another host. Raises FieldRefused."""
     _check_is_git(_registered(asked))
 
 

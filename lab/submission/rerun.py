@@ -18,7 +18,7 @@ from lab.submission.web_process import submit_here
 def cancel_for(*, experiment_id: int, by: User, scopes: Sequence[str] | None = None) -> None:
     """Cancel what is still open of an experiment, for its submitter or an operator.
 
-    scopes: of the token it is asked with. Raises UnknownRow, NotAllowed, Outdated where it is over.
+    scopes: of the request's token. Raises UnknownRow, NotAllowed, Outdated where it is over.
     """
     row = own_experiment(experiment_id, by, scopes, "cancel")
     if not cancel_experiment(experiment_id, by=by):
@@ -30,7 +30,7 @@ def rerun_experiment(*, experiment_id: int, by: User | None) -> Submitted:
     """Queue the same description again, as a new experiment; kernels that are built are not built again.
 
     by: None at this machine's own terminal, where a tree is fetched in this process if need be. Raises UnknownRow,
-    Outdated while it is not over, NeedsWorker where `hand_over_rerun` is the way, and what submit_experiment raises.
+    Outdated while it is unfinished, NeedsWorker where only `hand_over_rerun` can do it, and what submit_experiment raises.
     """
     row = _over(experiment_id)
     spec = stored_spec(row)

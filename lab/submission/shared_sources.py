@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Put the sources of a submission into the store as git bundles, for build workers on other machines.
 
-A variant's commit goes over its base, some KiB. The base goes whole where other machines have no place to fetch it from: a
-source archive, or a repository of this machine.
+A variant's commit is bundled relative to its base, in some KiB. The base is bundled whole where other machines cannot fetch it:
+a source archive, or a repository of this machine.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ def name_in_store(commit: str) -> str:
 def share_sources(
     tree: SourceTree, source: Source, base: NamedRevision, commits: Iterable[str], on_progress: OnProgress
 ) -> None:
-    """Put what others need to build these commits into the store, where there is one. Raises GitFailed, StoreUnreachable, StoreRefused."""
+    """Put the sources that other builders need into the store, if there is one. Raises GitFailed, StoreUnreachable, StoreRefused."""
     store = lab_store()
     if store is None:
         return

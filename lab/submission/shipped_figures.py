@@ -10,7 +10,7 @@ import os
 from lab.models import Target
 from lab.targets.drivers import DRIVERS
 
-# What a preview says beside every figure that comes from here.
+# The remark of a preview beside every figure that comes from here.
 SHIPPED = "estimated from shipped figures, not from this lab"
 # CPU seconds of a build of debian-6.1 from nothing, and of a variant over it; measured 2026-11-25 by the compiler front on a busy machine (605,
 # and 22 to 25 for one file).

@@ -71,7 +71,7 @@ class Taken:
 def find_source(spec: ExperimentSpec, registered: Mapping[str, Source]) -> Source:
     """Return where the description's tree comes from: a registered tree, a default one, or a git URL.
 
-    A URL that a registered tree has already is that tree: nobody waits for a second clone of it.
+    The URL of a registered tree stands for that tree, so that nobody waits for a second clone.
     """
     if spec.git is not None:
         for source in registered.values():
@@ -87,7 +87,7 @@ def find_source(spec: ExperimentSpec, registered: Mapping[str, Source]) -> Sourc
 
 
 def fetch_limits() -> FetchLimits:
-    """Return what git may take for one fetch: the figures of the process around it, so that the error names the limit that holds."""
+    """Return git's limits for one fetch: those of the process around it, so that an error names the limit that was hit."""
     memory = min(FetchLimits().memory, FETCH_MEMORY_BYTES)
     return FetchLimits(seconds=FETCH_DEADLINE_S, bytes=FETCH_BYTES, memory=memory)
 
@@ -226,7 +226,7 @@ def registered_sources() -> dict[str, Source]:
 
 
 def tree_row(source: Source, default_revision: str = "") -> Tree:
-    """Return the row of a tree, written if it is new. Raises SubmissionRejected where the name is another place's."""
+    """Return the row of a tree, written if it is new. Raises SubmissionRejected where the name belongs to another location."""
     known = {"kind": source.kind, "location": source.location, "default_revision": default_revision}
     row, _ = Tree.objects.get_or_create(name=source.name, defaults=known)
     if (row.kind, row.location) != (source.kind, source.location):

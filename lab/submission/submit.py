@@ -2,8 +2,8 @@
 """Submit a description: everything is checked before the experiment's rows are written.
 
 1. The tree is opened, its base resolved, each switch read (and repaired where a web archive spoilt it).
-2. The design's combinations are really applied; those that cannot be are pruned with the reason.
-   Beside them every experiment has the base once more, and on request the base laid out otherwise.
+2. The design's combinations are really applied; those that do not apply are pruned with the reason.
+   Every experiment also has the base a second time, and on request the base with another code layout.
 3. One transaction writes experiment, switches, variants, builds and runs. Variants of equal tree and
    config share a build; a build whose artifact the store still holds is not made again.
 """
@@ -49,7 +49,7 @@ from lab.submission.sources import tree_row
 from lab.submission.tree_history import remember_base
 from workloads.catalog import Workload
 
-# An equal description that comes again within this time is a second click.
+# An equal description that arrives within this time is a second click.
 SAME_S = 60.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -66,7 +66,7 @@ def submit_experiment(
     on_progress: Callable[[str], None] = lambda _: None,
     on_written: Callable[[Experiment], None] = lambda _: None,
 ) -> Experiment:
-    """Take an experiment in and queue it; returns its row.
+    """Check, write and queue an experiment; return its row.
 
     by: the user, None at this machine's own terminal. origin: the experiment it was re-run or cloned from, or the standing
     one that asks for it. home: the state root, settings.HOME if None. on_progress gets lines for people.
@@ -99,8 +99,8 @@ def find_unfinished(
 ) -> Experiment | None:
     """Return the newest experiment of exactly the same description that is unfinished; by: of one person only.
 
-    A branch may have moved since, and the description then means another commit: where it names one, only what was queued
-    within SAME_S seconds is the same. Full commits, tags (which stay here) and archives do not move.
+    A branch may have moved since, and the description then means another commit: where it names one, only an experiment
+    queued within SAME_S seconds is the same. Full commits, tags (which stay here) and archives do not move.
     """
     same = Experiment.objects.filter(digest=spec_digest(spec), state__in=OPEN_EXPERIMENT)
     if by is not None:
@@ -131,7 +131,7 @@ def _write_experiment(
     tree = tree_row(source, prepared.tree.default_revision)
     return Experiment.objects.create(
         name=spec.name,
-        # How urgent it was is not part of what a re-run or a reproducer asks for.
+        # Without the priority, which a re-run or a reproducer does not repeat.
         spec=spec.model_dump(mode="json", exclude={"priority"}),
         digest=spec_digest(spec),
         tree=tree,
@@ -173,7 +173,7 @@ def _write_switches(experiment: Experiment, prepared: Prepared) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlannedVariant:
-    """A variant to be: what it is built from, or why it cannot be."""
+    """A planned variant: its build inputs, or the clash that prevents it."""
 
     name: str
     role: Role
@@ -197,7 +197,7 @@ def plan_variants(prepared: Prepared) -> list[PlannedVariant]:
 
 
 def _write_variants(experiment: Experiment, planned: list[PlannedVariant], root: Path) -> list[Variant]:
-    """Write all variants; returns those that are built, base first."""
+    """Write all variants; return those that have a build, base first."""
     live = []
     for position, plan in enumerate(planned):
         variant = Variant(
@@ -246,10 +246,10 @@ def _write_runs(
     variants: Sequence[Variant],
     cases: Sequence[tuple[Case, Workload]],
 ) -> None:
-    """Write measured runs in their shuffled blocks, then those that are profiled, likewise, and verified.
+    """Write the measured runs in shuffled blocks, then the profiled ones likewise, then the verified ones.
 
-    The base is profiled twice as well: what its two profiles differ by is noise. Other controls are only
-    measured. Where boots may stop early, just the blocks of the first look.
+    The base is profiled twice as well: its two profiles differ by noise alone. Other controls are only
+    measured. Where boots may stop early, only the blocks of the first look are written.
     """
     blocks = LOOKS[0] if experiment.sequential else experiment.boots
     cells = [(variant, case) for case, _ in cases for variant in variants]

@@ -86,7 +86,7 @@ def open_named(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> tup
 
 
 def remember(row: Tree, commits: Iterable[Logged]) -> None:
-    """Note commits of a tree with their places, subjects and authors; those there are stay."""
+    """Note commits of a tree with their places, subjects and authors; existing rows stay."""
     Revision.objects.bulk_create(
         [
             Revision(tree=row, **attributes(logged, ("commit", "position", "subject", "author", "date")))

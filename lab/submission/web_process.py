@@ -62,9 +62,9 @@ def submit_noted(*, spec: ExperimentSpec, by: User, note: Callable[[Experiment],
 
 @contextmanager
 def every_fault_here(description: Mapping[str, Any], by: User) -> Iterator[None]:
-    """Take a description in within the block, and tell everything that is wrong with it at once.
+    """Report all faults of a description at once, with those that the block finds.
 
-    What is plainly wrong is said before a worker is asked for its tree. Raises SubmissionRejected, and what the block raises.
+    Plain faults are reported before a worker is asked for its tree. Raises SubmissionRejected, and what the block raises.
     """
 
     def check(mapping: Mapping[str, Any]) -> None:
@@ -107,7 +107,7 @@ def _here(spec: ExperimentSpec, by: User) -> Iterator[None]:
 
 
 def check_here(spec: ExperimentSpec, by: User) -> None:
-    """Return whether the description's tree is at hand, without talking to anybody.
+    """Check that the description's tree is at hand, without asking another host.
 
     Raises SubmissionRejected for an address that no worker would take, NeedsWorker where one has to get the tree.
     """
@@ -120,14 +120,14 @@ def check_here(spec: ExperimentSpec, by: User) -> None:
     try:
         at_hand = is_imported(source.name, Path(source.location), settings.HOME / "trees")
     except KernelsError as exc:
-        # The worker meets it too, and says so where it is looked for.
+        # The worker meets the same error, and reports it where people look for it.
         raise NeedsWorker(str(exc)) from exc
     if not at_hand:
         raise NeedsWorker(f"the tree {source.name} is not imported yet")
 
 
 def series_faults(wanted: WantedSeries, by: User) -> dict[str, str]:
-    """Return what is plainly wrong with a branch or a message, by field, without asking anybody."""
+    """Return the plain faults of a branch or a message, by field, without asking another host."""
     faults: dict[str, str] = {}
     for check in (_check_branch, _check_message):
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The schema of Target.access and Target.tuning: how a machine is reached and tuned.
 
-Passwords are never among it, only the names of files that hold them, on the worker that asks.
+It never holds passwords, only the names of files with them, on the worker that uses them.
 """
 
 import ipaddress
@@ -126,7 +126,7 @@ class IpmiPower(_Part):
 class SolConsole(_Part):
     """The serial line that the BMC passes on (IPMI Serial over LAN), and what the kernel calls it.
 
-    address, user, password_file: of the BMC; the ones of power where that is IPMI.
+    address, user, password_file: of the BMC; without them, those of power, which is IPMI then.
     """
 
     kind: Literal["sol"]
@@ -167,7 +167,7 @@ class NetConsole(_Part):
 
 
 class NoConsole(_Part):
-    """Nothing of what the kernel prints is seen."""
+    """No console: the kernel's output is not seen."""
 
     kind: Literal["none"] = "none"
 
@@ -179,8 +179,8 @@ ConsoleAccess = Annotated[SolConsole | NetConsole | NoConsole, Field(discriminat
 class Access(_Part):
     """The access to a real machine. mac: of the card it boots from; fragments: additional config for its kernels.
 
-    kexec: after a boot that went well it stays on, and the next kernel is started by that boot's, without the firmware.
-    address: the IPv4 address that DHCP reserves for it, "" if it reserves none; nothing is given to or taken from another.
+    kexec: after a successful boot it stays on, and that boot's kernel starts the next one, without the firmware.
+    address: the IPv4 address that DHCP reserves for it, "" if it reserves none; no other address is served or accepted.
     """
 
     mac: Mac
@@ -221,7 +221,7 @@ class Access(_Part):
         return self
 
     def sol(self) -> IpmiPower:
-        """The BMC that passes on the serial line; only where the console is one."""
+        """The BMC that passes on the serial line; only for a console of kind "sol"."""
         console, power = self.console, self.power
         if isinstance(console, SolConsole) and console.address and console.user and console.password_file:
             return IpmiPower(
@@ -279,7 +279,7 @@ def _read(shape: type[Shape], values: Mapping[str, Any], name: str) -> Shape:
 
 
 def _plain_fault(fault: dict[str, Any]) -> dict[str, Any]:
-    """A fault as pydantic has it, with those of its unions told as faults of the field `kind`."""
+    """Return a fault of pydantic's, those of its unions turned into faults of the field `kind`."""
     loc = tuple(part for part in fault["loc"] if part not in _TAGS)
     if fault["type"] == "union_tag_not_found":
         return fault | {"type": "missing", "loc": (*loc, "kind")}

@@ -58,7 +58,7 @@ def add_target(*, by: User | None, wanted: TargetFields) -> Target:
 def change_target(
     *, by: User | None, target_id: int, changes: Mapping[str, Any], seen: str | None = None
 ) -> Target:
-    """Change fields of TargetFields; access and tuning are replaced whole. What boots now ends as it began.
+    """Change fields of TargetFields; access and tuning are replaced whole. A running boot keeps the old values.
 
     seen: `fingerprint` of the target that the person saw; None changes it in any state.
     Raises NotAllowed, UnknownRow, FieldRefused, Outdated where it was changed since it was seen.
@@ -168,7 +168,7 @@ def _checked(wanted: TargetFields, own: int | None) -> dict[str, Any]:
         raise FieldRefused(
             "group", f'group: "{wanted.group[:70]}" is not valid; letters, digits and . _ - are'
         )
-    # A description names either, by one word.
+    # A description names a target or a group by the same field.
     if others.filter(group=wanted.name).exists() or wanted.group == wanted.name:
         raise FieldRefused("name", f'name: "{wanted.name}" is the name of a group')
     if wanted.group and others.filter(name=wanted.group).exists():

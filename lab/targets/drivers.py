@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The abilities of each driver, declared once: validation, forms, pages, estimates and workers read it here.
+"""The abilities of each driver, declared once: validation, forms, pages, estimates and workers read them here.
 
-A new driver is an entry here, its module in workers/drivers/, and how it is made in workers/bench.py.
+A new driver needs an entry here, a module in workers/drivers/, and its construction in workers/bench.py.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read all targets and the boots that run or wait there, at once, for every list of a page that is made of them."""
+"""Read all targets and the boots that run or wait there, once for all lists of a page."""
 
 import itertools
 from collections import Counter
@@ -38,9 +38,9 @@ class Fleet:
 
 
 def read_fleet() -> Fleet:
-    """Read three statements' rows. How to reach and tune a machine is for its own page."""
+    """Read the fleet in three statements, without access and tuning, which only a target's own page shows."""
     rows = Target.objects.order_by("name").values_list(*TargetRow._fields)
-    # A boot has its target since it was claimed.
+    # A boot has a target once it is claimed.
     running = Run.objects.filter(state=RunState.RUNNING).order_by().values_list("target", flat=True)
     return Fleet(
         targets=tuple(itertools.starmap(TargetRow, rows)),

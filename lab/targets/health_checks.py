@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Health checks: boot a known-good kernel on a target with a calibration workload, and store its figure.
 
-When: asked for by an operator, after a release from quarantine, and on an idle target whose last one is old.
+Checks run when an operator asks, after a release from quarantine, and on an idle target whose last check is old.
 """
 
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ from lab.targets.usable import usable_targets
 
 WORKLOAD, PRESET = "showgids", "smoke"
 ITERATIONS, WARMUP = 5, 1
-# A check that shows no life for so long is over: its process was killed.
+# A check that shows no life for this long is over: its process was killed.
 HELD_S = 300.0
-# Kernels of this many experiments are looked for before there is none.
+# The search for a kernel gives up after this many experiments.
 _LOOKED_AT = 20
-# Of targets that are due, how many are looked at once: whether a kernel is known takes some statements for each.
+# How many due targets are looked at in one call: finding a known kernel takes some statements for each.
 LOOKED_AT_ONCE = 20
 _CHOSEN_HERE = (
     Q(experiment__submitter=None)
@@ -69,8 +69,8 @@ def ask_check(*, by: User | None, target_id: int) -> Target:
 def known_kernel(target: Target) -> str:
     """Return the artifact to check with: the configured one, that of the last check that went well, else of the last experiment.
 
-    The same one as long as it is there: figures of different kernels show no drift. Only bases that an operator chose, or
-    a whole archive: a stranger's kernel may behave well once and badly in every check. Raises FieldRefused where there is none.
+    The same one as long as it is kept: figures of different kernels show no drift. Only bases that an operator chose, or
+    an archive's own base: a stranger's kernel may behave well once and badly in every check. Raises FieldRefused where there is none.
     """
     if settings.CHECK_KERNEL:
         return str(settings.CHECK_KERNEL)
@@ -98,16 +98,16 @@ def known_kernel(target: Target) -> str:
 
 
 def due_checks(now: datetime | None = None, name: str | None = None) -> list[str]:
-    """Names of targets that boot nothing and are to be checked: asked, or the last check is CHECK_HOURS old.
+    """Return the names of idle targets that are due: a check was requested, or the last one is CHECK_HOURS old.
 
-    name: of this one alone. Of very many that may be due only some are looked at, others the next time.
+    name: only this target. If very many may be due, only some are looked at, others the next time.
     """
     at = now or timezone.now()
     wanted = Q(check_asked_at__isnull=False)
     if settings.CHECK_HOURS:
         wanted |= Q(unchecked_since__lt=at - timedelta(hours=settings.CHECK_HOURS))
     boots = Run.objects.filter(target=OuterRef("pk"), state=RunState.RUNNING)
-    # Asked each second: two indexes of targets name those that are wanted, so that no others are read.
+    # Called each second: two indexes find the wanted targets, so that no others are read.
     rows = usable_targets().filter(wanted, ~Exists(boots), Q(checked_until=None) | Q(checked_until__lt=at))
     some = (rows if name is None else rows.filter(name=name)).order_by("?")[:LOOKED_AT_ONCE]
     targets = sorted(some, key=lambda row: row.name)
@@ -115,7 +115,7 @@ def due_checks(now: datetime | None = None, name: str | None = None) -> list[str
 
 
 def claim_check(name: str, *, force: bool = False) -> Target | None:
-    """Keep boots away from a target and check it; None if it is not due, or boots. force: due or not, in quarantine too."""
+    """Reserve a target for a check; None if it is not due, or is booting. force: due or not, in quarantine too."""
     now = timezone.now()
     if not force and not due_checks(now, name):
         return None
@@ -129,13 +129,13 @@ def claim_check(name: str, *, force: bool = False) -> Target | None:
 
 
 def hold_check(target_id: int) -> None:
-    """The check goes on."""
+    """Keep a running check's reservation."""
     until = timezone.now() + timedelta(seconds=HELD_S)
     Target.objects.filter(pk=target_id).update(checked_until=until)
 
 
 def record_check(target_id: int, checked: Checked) -> HealthCheck:
-    """Keep how a check went, and let the target boot again; one that failed counts as a fault of the lab."""
+    """Store the result of a check, and let the target boot again; a failed check counts as a fault of the lab."""
     at = timezone.now()
     with transaction.atomic():
         over = {"checked_until": None, "check_asked_at": None, "unchecked_since": at}

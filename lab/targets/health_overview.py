@@ -17,17 +17,17 @@ from lab.models.states import RunState
 from lab.targets.drivers import DRIVERS
 from lab.targets.fleet import Fleet, TargetRow
 
-# What is older says little of a machine now.
+# Older boots say little about a machine now.
 LATELY = timedelta(days=1)
-# A boot takes minutes at most: a target with work that ends none for so long is stuck, or nobody works for it.
+# A boot takes minutes at most: a target with work that ends none for this long is stuck, or has no worker.
 STUCK = timedelta(hours=1)
-# Of a day's boots, the share lost by the lab's fault from which a target is called ill.
+# The share of a day's boots lost by the lab's fault above which a target is called ill.
 ILL_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class TargetHealth:
-    """One target over the last day; complaints: what speaks against it, a line each.
+    """One target over the last day; complaints: reasons to doubt it, a line each.
 
     finished: boots that ended there, failed: those among them that the lab is to blame for.
     """
@@ -55,14 +55,14 @@ class _Ended:
     last: datetime | None = None
 
     def with_more(self, finished: int, failed: int, last: datetime) -> _Ended:
-        """Return these and others."""
+        """Return the sum of these and others."""
         newest = last if self.last is None else max(last, self.last)
         return _Ended(self.finished + finished, self.failed + failed, newest)
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """Open boots of a target. queued_s: since the first was queued whose kernels are all there."""
+    """Open boots of a target. queued_s: seconds since the first one with all kernels built was queued."""
 
     running: int = 0
     waiting: int = 0
@@ -80,7 +80,7 @@ class LastCheck(NamedTuple):
 
 
 def target_healths(fleet: Fleet) -> tuple[TargetHealth, ...]:
-    """Every target with how it did, by name."""
+    """Return the health of every target, by name."""
     at = timezone.now()
     ended, still_open = _ended(at), _still_open(fleet)
     return tuple(
@@ -90,17 +90,17 @@ def target_healths(fleet: Fleet) -> tuple[TargetHealth, ...]:
 
 
 def last_checks(targets: Collection[int] | None = None) -> Mapping[int, LastCheck]:
-    """Return the newest check of these targets, or of all, by target; none of one that was never checked."""
+    """Return the newest check of these targets, or of all, by target; targets never checked are left out."""
     rows = Target.objects.order_by() if targets is None else Target.objects.filter(pk__in=targets).order_by()
     newest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at", "-pk")
-    # Two looks in an index for each: a join would read all checks.
+    # Two index look-ups for each: a join would read all checks.
     checked = rows.annotate(at=Subquery(newest.values("at")[:1]), ok=Subquery(newest.values("ok")[:1]))
     return {target: LastCheck(at, ok) for target, at, ok in checked.values_list("pk", "at", "ok") if at}
 
 
 def _ended(at: datetime) -> dict[int, _Ended]:
     lately = Run.objects.filter(finished_at__gte=at - LATELY).order_by()
-    # A boot has its target since it was claimed; of one that never was, its experiment's.
+    # A boot has a target once it is claimed; one that never was counts for its experiment's.
     parts = (
         lately.filter(target__isnull=False).annotate(place=F("target")),
         lately.filter(target__isnull=True).annotate(place=F("experiment__target")),
@@ -118,7 +118,7 @@ def _ended(at: datetime) -> dict[int, _Ended]:
 
 
 def _still_open(fleet: Fleet) -> dict[int, _Open]:
-    """By target: its running boots; and those that wait, which a group's experiment has at the target that it names."""
+    """Return by target its running and its waiting boots; those of a group count at the target that the experiment names."""
     waiting: Counter[int] = Counter()
     queued_s: dict[int, float] = {}
     for boots in fleet.waiting:

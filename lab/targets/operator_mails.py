@@ -49,7 +49,7 @@ class NoticesSent:
 
 
 def tell_operators(*, now: datetime | None = None) -> NoticesSent | None:
-    """Send one mail of all that was not told yet, None if there is nothing. What cannot be sent is tried the next time."""
+    """Send one mail of all new notices; None if there are none. Notices that cannot be sent are retried the next time."""
     moment = now or timezone.now()
     ours = [notice for notice in _waiting() if _take(notice, moment)]
     if not ours:
@@ -86,7 +86,7 @@ def _waiting() -> list[Notice]:
 
 
 def _take(notice: Notice, now: datetime) -> bool:
-    """Return whether it is this process that tells it."""
+    """Claim a notice; return whether this process sends it."""
     column = f"{notice.end}_told_at"
     return Quarantine.objects.filter(**{"pk": notice.row.pk, column: None}).update(**{column: now}) == 1
 

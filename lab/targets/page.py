@@ -17,7 +17,7 @@ from lab.statistics.change_points import steps_of
 from lab.targets.health_checks import has_kernel
 from lab.targets.health_overview import LATELY
 
-# Of its checks, the latest that are drawn; of its boots, the latest that are listed.
+# How many of the latest checks are drawn, and how many of the latest boots are listed.
 DRAWN, LISTED = 120, 20
 
 
@@ -43,7 +43,7 @@ class TargetPage:
 
 
 def target_page(name: str) -> TargetPage:
-    """Return what a target's page tells. Raises UnknownRow."""
+    """Return what a target's page shows. Raises UnknownRow."""
     target = one_row(Target.objects.filter(name=name), f'target "{name[:80]}"')
     rows = list(HealthCheck.objects.filter(target=target).order_by("-at", "-pk")[:DRAWN])[::-1]
     figures = [(index, row.value) for index, row in enumerate(rows) if row.value is not None and row.ok]
@@ -72,7 +72,7 @@ def target_page(name: str) -> TargetPage:
 
 
 def target_tuning(target: Target) -> list[tuple[str, Any, str]]:
-    """Each declared setting with what the last boot there found: (name, asked, is)."""
+    """Return each declared setting with the state that the last boot found: (name, wanted, actual)."""
     conditions = {"target": target, "environment__has_key": "guest"}
     last = HealthCheck.objects.filter(**conditions).order_by("-at", "-pk").first()
     run = Run.objects.filter(**conditions, finished_at__isnull=False).order_by("-finished_at", "-pk").first()

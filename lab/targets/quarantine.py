@@ -15,7 +15,7 @@ from lab.models.storable import storable_text
 from lab.people.permissions import may
 from lab.targets.usable import leave_unusable
 
-# So many of the lab's faults, one after the other without a boot that went as it should.
+# This many of the lab's faults, one after the other without a good boot in between.
 FAULTS_IN_A_ROW = 3
 
 
@@ -32,7 +32,7 @@ def note_fault(target_id: int, problem: str) -> bool:
 
 
 def note_success(target_id: int) -> None:
-    """Forget the faults of a target that did what it was asked; a quarantine stays."""
+    """Forget the faults of a target that worked; a quarantine stays."""
     Target.objects.filter(pk=target_id, faults__gt=0, quarantined_at=None).update(faults=0)
 
 
@@ -41,7 +41,7 @@ def release_target(*, target_id: int, by: User | None) -> Target:
     if by is not None and not may(by, "operate"):
         raise NotAllowed(f"{by.username} is a {by.role}: only operators can release targets")
     rows = Target.objects.filter(pk=target_id)
-    # Whatever it was is over, they say: a health check tells.
+    # The operator says that the fault is gone: a health check will show.
     over = {"quarantined_at": None, "quarantine_reason": "", "faults": 0, "check_asked_at": timezone.now()}
     with transaction.atomic():
         held = rows.filter(quarantined_at__isnull=False).first()
@@ -59,14 +59,14 @@ def _begin(rows: QuerySet[Target], reason: str) -> bool:
         if not rows.filter(quarantined_at=None).update(quarantined_at=now, quarantine_reason=reason):
             return False
         leave_unusable()
-        # Code from before there were these rows has released it without writing here.
+        # Older code, which did not know these rows, released it without writing here.
         Quarantine.objects.filter(target__in=rows, ended_at=None).update(ended_at=now, ended_told_at=now)
         tell_quarantine(Quarantine.objects.create(target=rows.get(), reason=reason, began_at=now))
     return True
 
 
 def _end(held: Target, by: User | None) -> None:
-    """Note the end of a quarantine; held: the target as it was in it."""
+    """Note the end of a quarantine; held: the target as it was before."""
     now = timezone.now()
     row = Quarantine.objects.select_related("target").filter(target=held, ended_at=None).first()
     if row is None:

@@ -10,7 +10,7 @@ _WORDS = {
     "postgresql": {"since": "date_part('epoch', now() - {at})", "later": "greatest"},
     "sqlite": {"since": "(julianday('now') - julianday({at})) * 86400", "later": "max"},
 }
-# What depends on a row is a scalar SELECT: no plan may read all variants or builds to join them to some hundreds.
+# Look-ups for a row are scalar SELECTs, so that no plan reads all variants or builds to join them to some hundreds.
 _WAITING = """
 WITH asking AS MATERIALIZED (
   SELECT e.id, e.target_id, e."group", e.builds_left AND (SELECT 1 FROM lab_variant v WHERE v.experiment_id = e.id
@@ -38,8 +38,8 @@ FROM moments m GROUP BY m.target_id, m.asked, m.place_group"""
 class WaitingBoots:
     """Boots that wait at one place. target: where their blocks began, None where they have not; asked, group: what the experiments asked for.
 
-    number: all of them; ready: those that could be taken now. queued_s: since the first was queued whose kernels are all
-    there; ready_s: since the first could have been taken, from its kernel's end on. None where there is no such boot.
+    number: all of them; ready: those that could be taken now. queued_s: seconds since the first with all kernels built
+    was queued; ready_s: seconds since the first could have been taken, its kernel being built. None where there is no such boot.
     """
 
     target: int | None

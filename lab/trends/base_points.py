@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Store the points that an experiment adds to trends, with its comparisons, so that no page reads samples.
 
-A trend is one metric of one case on one tree, by one clock, on one kind of machine (a group, or a target that is in none),
-with kernels of one config: what the case itself needs, whatever other workloads its experiments run.
+A trend is one metric of one case on one tree, by one clock, on one kind of machine (a group, or a target outside any group),
+with kernels of one config: the one that the case itself needs, without the needs of other workloads of its experiments.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from lab.models.hardware import Target
 from lab.statistics.arms import Arm
 from lab.trends.stale import kind_of_machine, mark_stale
 
-# Begins the names of fragments with what a workload needs.
+# Prefix of the names of config fragments that workloads need.
 WORKLOAD_FRAGMENT = "workload "
 
 
 def base_point(case: Case, metric: dict[str, Any], base: Variant, ground: Sequence[Arm]) -> list[BasePoint]:
-    """Return a row that is not stored yet, or None if no boot of the base counts. ground: the base's arms."""
+    """Return one row that is not stored yet, or none if no boot of the base counts. ground: the base's arms."""
     boots = [median(iterations) for arm in ground for iterations in arm.boots.values()]
     if not boots or base.build is None:
         return []
@@ -43,7 +43,7 @@ def base_point(case: Case, metric: dict[str, Any], base: Variant, ground: Sequen
 
 
 def store_base_points(experiment_id: int, points: Sequence[BasePoint]) -> None:
-    """Replace the points of an experiment; the summaries of their trends are stale then."""
+    """Replace the points of an experiment, and mark the summaries of their trends as stale."""
     with transaction.atomic():
         old = BasePoint.objects.filter(case__experiment=experiment_id)
         keys = set(old.values_list("trend", flat=True))
@@ -79,9 +79,9 @@ def trend_key(case: Case, metric: str, config: str) -> str:
 
 
 def follow_target(target: Target) -> None:
-    """Give the points of a target's experiments the trends they belong to since its name or group changed.
+    """Move the points of a target's experiments to their new trends after its name or group changed.
 
-    Alerts and notes of a trend without points left go with the points. Call it in the transaction of the change.
+    Alerts and notes of a trend without points left move with them. Call it in the transaction of the change.
     """
     moved: dict[str, str] = {}
     points = BasePoint.objects.filter(case__experiment__target=target)

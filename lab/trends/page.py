@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read trends: one metric of one case over the measured revisions of a tree, and its steps.
 
-A point is a revision that experiments stood on; its numbers are the boots of their base, and of the base once more,
+A point is a revision that experiments had as base; its numbers are the boots of that base, and of its A/A twin,
 that finished inside their gates. lab/trends/base_points.py says what makes a trend.
 """
 
@@ -21,9 +21,9 @@ from lab.trends.stale import identity_of
 
 # Fewer revisions are not a trend.
 LEAST_POINTS = 2
-# Longer ranges are shown by their ends.
+# Of more suspects only the first are listed.
 MOST_LISTED = 100
-# A query with more names would be too long; whole trees are read instead.
+# A query that names more commits would be too long; whole trees are read instead.
 MOST_NAMED = 500
 
 
@@ -144,7 +144,7 @@ def trend_page(key: str) -> TrendPage:
 
 
 def trend_pages(keys: Sequence[str]) -> dict[str, TrendPage]:
-    """Return these trends by key; none for one without points."""
+    """Return these trends by key; those without points are missing."""
     return {page.line.key: page for page in _pages(BasePoint.objects.filter(trend__in=keys))}
 
 
@@ -155,7 +155,7 @@ def fed_by(standing_id: int) -> tuple[TrendPage, ...]:
 
 
 def measured_revision(page: TrendPage, name: str) -> Revision:
-    """The one measured revision of a trend that begins with `name`. Raises FieldRefused for "revision"."""
+    """Return the one measured revision of a trend whose commit begins with `name`. Raises FieldRefused for "revision"."""
     wanted = name.strip().lower()
     commits = [point.revision.commit for point in page.points if point.revision.commit.startswith(wanted)]
     if not wanted or not commits:

@@ -16,15 +16,15 @@ from django.db.models import Exists, OuterRef, QuerySet
 from lab.models import Alert, BasePoint, Revision
 from lab.models.bounded import bounded_count
 
-# Alerts before the newest of these say nothing of the lab as it is.
+# The number of newest alerts that are counted; older ones do not show the lab as it is now.
 COUNTED = 200
-# Points before the step that say what its lower level was.
+# The level before a step is the median of this many points before it.
 BEFORE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An alert that was measured again, by which experiments, and whether they confirm it."""
+    """An alert whose revision was measured again: the experiments, and whether they confirm it."""
 
     alert: int
     experiments: tuple[int, ...]
@@ -48,7 +48,7 @@ class Repeatability:
 def is_confirmed(before: float, ratio: float, boots: Sequence[float]) -> bool:
     """Return whether boots lie nearer to the level after a step than to the one before it.
 
-    ratio: after / before. Nearness is that of ratios where all numbers are positive.
+    ratio: after / before. Where all numbers are positive, distances are those of logarithms.
     """
     again = median(boots)
     if before > 0 and ratio > 0 and again > 0:
@@ -59,14 +59,14 @@ def is_confirmed(before: float, ratio: float, boots: Sequence[float]) -> bool:
 
 
 def repeatability() -> Repeatability:
-    """Count the newest alerts, those that were measured again, and those that this confirmed."""
+    """Count the newest alerts, those that were measured again, and those that were confirmed."""
     repeated = repeats()
     alerts = min(COUNTED, bounded_count(Alert.objects.all(), COUNTED))
     return Repeatability(alerts, len(repeated), sum(repeat.confirmed for repeat in repeated))
 
 
 def repeats() -> tuple[Repeat, ...]:
-    """Return which of the newest alerts were measured again, the newest first, in five queries."""
+    """Return which of the newest alerts were measured again, the newest first, in four queries."""
     alerts = list(Alert.objects.order_by("-pk")[:COUNTED])
     since = alerts[-1].pk if alerts else 0
     own = Alert.objects.filter(pk__gte=since, trend=OuterRef("trend"), commit=OuterRef("commit"))
@@ -87,7 +87,7 @@ def _points(rows: QuerySet[BasePoint]) -> dict[str, list[BasePoint]]:
 
 
 def _later(alert: Alert, points: Sequence[BasePoint]) -> list[BasePoint]:
-    """Return the points at an alert's revision that later experiments added; none where its own is gone."""
+    """Return the points at an alert's revision that later experiments added; none where the alert's own experiment is gone."""
     first = alert.experiment_id
     return [
         row

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Say of trends that their points have changed, so that their summaries are computed again."""
+"""Mark trends whose points have changed, so that their summaries are computed again."""
 
 from collections.abc import Collection
 from typing import Any
@@ -17,17 +17,17 @@ def kind_of_machine(target: Target) -> str:
 
 
 def mark_stale(keys: Collection[str]) -> None:
-    """Note that the points of these trends changed; write the rows of those that are new. Call it in the transaction of the change."""
+    """Mark the summaries of these trends as stale, and create the rows of new trends. Call it in the transaction of the change."""
     ordered = sorted(keys)
     known = set(Trend.objects.filter(key__in=ordered).values_list("key", flat=True))
     Trend.objects.bulk_create(_rows([key for key in ordered if key not in known]), ignore_conflicts=True)
-    # In one order, so that two that do this at once do not wait for each other for ever.
+    # In one order, so that two processes that do this at once cannot deadlock.
     for key in ordered:
         Trend.objects.filter(key=key).update(stale=True, changes=F("changes") + 1)
 
 
 def mark_unplaced(tree: Tree) -> None:
-    """Note that places of revisions of a tree were learnt: points without a place may have one now."""
+    """Mark a tree's trends that have points without a place: after new revisions, these may have one."""
     mark_stale(list(Trend.objects.filter(tree=tree, unplaced__gt=0).values_list("key", flat=True)))
 
 
@@ -43,7 +43,7 @@ def _rows(keys: list[str]) -> list[Trend]:
 
 
 def identity_of(name: str, config: str, case: Case) -> dict[str, Any]:
-    """Return the columns of a trend that say what it is of: the metric of this name of its latest case, and its config."""
+    """Return the columns that describe a trend, from its metric of this name in its latest case and from its config."""
     metric = next(metric for metric in case.metrics if metric["name"] == name)
     return {
         "tree": case.experiment.tree,

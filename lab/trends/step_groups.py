@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Group steps of trends by their cause: one change of revision of one case on one target is one row. Pure."""
+"""Group steps of trends by their cause: all steps of one case on one target between the same revisions are one row. Pure."""
 
 import json
 import math
@@ -16,7 +16,7 @@ class Stepped(Protocol):
 
     @property
     def line(self) -> TrendLine:
-        """Return what it is of."""
+        """Return the trend's identity."""
 
     @property
     def steps(self) -> tuple[StepView, ...]:
@@ -45,19 +45,19 @@ class StepGroup:
 
     @property
     def lead(self) -> MetricStep:
-        """The metric that stands for all of them."""
+        """Return the metric that represents the group."""
         return self.metrics[0]
 
     @property
     def verdict(self) -> str:
-        """Return "regression" where a deciding metric got worse, or any where none decides."""
+        """Return "regression" if a deciding metric got worse or, where no metric decides, if any did."""
         deciding = [metric for metric in self.metrics if metric.line.primary] or list(self.metrics)
         worse = any(metric.step.verdict == "regression" for metric in deciding)
         return "regression" if worse else "improvement"
 
     @property
     def pending(self) -> bool:
-        """Return whether no metric is sure of it yet."""
+        """Return whether the step is pending in every metric."""
         return all(metric.step.pending for metric in self.metrics)
 
     @property
@@ -67,7 +67,7 @@ class StepGroup:
 
 
 def group_steps(trends: Iterable[Stepped]) -> tuple[StepGroup, ...]:
-    """Return the steps of trends by cause: what is sure first, then regressions, then the largest change."""
+    """Return the steps of trends by cause: sure ones first, then regressions, then the largest change."""
     groups: dict[tuple[str, ...], list[MetricStep]] = defaultdict(list)
     for trend in trends:
         for step in trend.steps:

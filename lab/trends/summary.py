@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The summaries of trends: their latest points and their steps, so that no list reads all points.
 
-Upkeep computes what is stale, and so does the list itself, for a lab without upkeep. Nothing is locked meanwhile: a summary is
-written only if no point has changed since it was begun.
+Upkeep computes stale summaries, and so does the list itself, for a lab without upkeep. Nothing is locked meanwhile: a summary is
+written only if no point has changed since its computation began.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def refresh_trends() -> int:
 
 
 def trend_summaries() -> tuple[TrendSummary, ...]:
-    """Return all trends with at least two points, by tree, workload and preset; what is stale is computed first."""
+    """Return all trends with at least two points, by tree, workload and preset; stale ones are computed first."""
     refresh_trends()
     rows = Trend.objects.filter(points__gte=LEAST_POINTS).order_by("tree__name", "workload", "preset", "pk")
     own = ("points", "revision", "experiment", "steps")
@@ -75,7 +75,7 @@ def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
 
 
 def trend_line(row: Trend) -> TrendLine:
-    """Return what a trend is of."""
+    """Return the identity of a trend."""
     return from_attributes(TrendLine, row, tree=row.tree.name)
 
 
@@ -92,7 +92,7 @@ def _columns(page: TrendPage) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return it without numbers that JSON does not have."""
+    """Return a value with None for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):

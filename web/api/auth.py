@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class TokenAuth(TokenAuthentication):  # type: ignore[misc]  # the library has no types
-    """`Authorization: Token …`; the row, and with it the scopes, becomes request.auth."""
+    """`Authorization: Token …`; the token's row, with its scopes, becomes request.auth."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, Token]:
-        """Find a token that still counts. Raises AuthenticationFailed."""
+        """Return the user and the row of a valid token. Raises AuthenticationFailed."""
         known_token = find_token(token.decode(errors="replace"))
         if known_token is None:
             raise AuthenticationFailed("this token is not known here, or it has expired; create a new one")
@@ -41,7 +41,7 @@ class PasswordAuth(BasicAuthentication):
     www_authenticate_realm = "kperflab"
 
     def authenticate_credentials(self, userid: str, password: str, request: Any = None) -> tuple[User, None]:
-        """Try a password; wrong ones count as well. Raises AuthenticationFailed, Throttled."""
+        """Check a password; each attempt counts, right or wrong. Raises AuthenticationFailed, Throttled."""
         limit = LoginLimit()
         if not limit.allow_request(request, None):  # type: ignore[arg-type]
             raise Throttled(wait=limit.wait())
@@ -61,7 +61,7 @@ class Allowed(BasePermission):
     """The permission for each action, from a view's `needed`; reading needs "read"."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Return whether this person, with this token, may."""
+        """Return whether this person, with this token, may do the action."""
         action = needed_for(view)
         if action is None or may(request.user, action, scopes=scopes_of(request)):
             return True
@@ -70,7 +70,7 @@ class Allowed(BasePermission):
 
 
 class SignedIn(BasePermission):
-    """Somebody with a name."""
+    """The permission of signed-in users."""
 
     message = "sign in, or send a token"
 
@@ -80,10 +80,10 @@ class SignedIn(BasePermission):
 
 
 class OwnThings(SignedIn):
-    """Somebody with a name; to write, a token needs the scope "submit" whatever the role: it may be a viewer's own list."""
+    """The permission of signed-in users; a token that writes needs the scope "submit", whatever the user's role."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Return whether this token may change what is its person's."""
+        """Return whether this token may read or change its user's own rows."""
         if not super().has_permission(request, view):
             return False
         scopes = scopes_of(request)
@@ -95,12 +95,12 @@ class OwnThings(SignedIn):
 
 
 class InPerson(SignedIn):
-    """Somebody who signed in or gave a password: what a stolen token must not do."""
+    """The permission of users who signed in or gave a password: a stolen token must not suffice."""
 
     message = "a token cannot do this: sign in, or send your name and password to /api/v1/login/"
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Return whether no token stands between us."""
+        """Return True for a known user without a token."""
         return super().has_permission(request, view) and scopes_of(request) is None
 
 
@@ -129,7 +129,7 @@ class PersonLimit(UserRateThrottle):
     scope = "person"
 
     def get_rate(self) -> str:
-        """As settings.API_RATES says now."""
+        """Return the current rate in settings.API_RATES."""
         return settings.API_RATES[self.scope]
 
     def get_cache_key(self, request: object, view: object) -> str | None:
@@ -139,17 +139,17 @@ class PersonLimit(UserRateThrottle):
 
 
 class StrangerLimit(AnonRateThrottle):
-    """Requests without a name, by address."""
+    """Limit anonymous requests, by address."""
 
     scope = "stranger"
 
     def get_rate(self) -> str:
-        """As settings.API_RATES says now."""
+        """Return the current rate in settings.API_RATES."""
         return settings.API_RATES[self.scope]
 
 
 class LoginLimit(StrangerLimit):
-    """Passwords tried from one address, right or wrong."""
+    """Limit the passwords tried from one address, right or wrong."""
 
     scope = "login"
 
@@ -160,6 +160,6 @@ class LoginLimit(StrangerLimit):
 
 
 class SubmitLimit(PersonLimit):
-    """Descriptions tried: each is applied to a tree."""
+    """Limit submissions and previews: each description is applied to a tree."""
 
     scope = "submit"

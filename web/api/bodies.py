@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""JSON bodies, read strictly: what the tables cannot hold is refused here, once, for every view."""
+"""JSON bodies, read strictly: values that the tables cannot hold are refused here, once, for every view."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,10 @@ from rest_framework.parsers import BaseParser
 
 from web.api.problems import Fault, Problem, Refusal
 
-# Nothing we take is deeper; Python's own limit is a crash.
+# No valid body is nested deeper; reaching Python's own limit is a crash.
 DEEPEST = 40
 MOST_FAULTS, LONGEST_NAME = 20, 200
-# A part of the body: the place of what it is in, and its name or number there; empty for the whole.
+# A part of the body: the place of its container, and its name or number there; empty for the whole body.
 Place = tuple[Any, ...]
 
 
@@ -31,7 +31,7 @@ class StrictJSON(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return what the body says. Raises ParseError, Refusal, RequestDataTooBig."""
+        """Return the parsed body. Raises ParseError, Refusal, RequestDataTooBig."""
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
         data = stream.read(limit + 1)
         if len(data) > limit:

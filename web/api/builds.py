@@ -24,8 +24,8 @@ BLAMED = ("submission", "kernel", "lab")
 
 
 class BuildRow(TableRow):
-    """A build. cached: the artifact store held it, nothing was compiled; corrupted: how often its artifact was not what had been
-    built; expired_at: when it was removed.
+    """A build. cached: the artifact store held it, nothing was compiled; corrupted: how often its artifact differed from the
+    built one; expired_at: when it was removed.
     """
 
     table = Build
@@ -47,21 +47,21 @@ class Numbers(serializers.JSONField):
 
 
 class BuildDetail(BuildRow):
-    """A build with what was asked for, and the variants that use it."""
+    """A build with its request, and the variants that use it."""
 
     columns: Names = (*BuildRow.columns, "problem_detail", "request", "variants")
     variants = Numbers(source="*")
 
 
 class BuildFilters(Filters):
-    """By what it is for and how it stands."""
+    """Filters by state, commit, release and experiment."""
 
     rows = BuildRow
     names = ("state", "commit", "release", "experiment")
     experiment = IdFilter(method="of_experiment")
 
     def of_experiment(self, queryset: QuerySet[Any], name: str, value: int) -> QuerySet[Any]:
-        """Builds that a variant of it uses."""
+        """Return the builds that variants of an experiment use."""
         return queryset.filter(Exists(Variant.objects.filter(build=OuterRef("pk"), experiment_id=value)))
 
 
@@ -77,7 +77,7 @@ class Builds(Resource):
     also_answers: ClassVar = {"log": (410,)}
 
     def completed_detail(self, row: Row) -> Row:
-        """With the variants."""
+        """Add the variants."""
         used = Variant.objects.filter(build=row["id"]).order_by("pk")
         return row | {"variants": list(used.values_list("pk", flat=True))}
 
@@ -97,7 +97,7 @@ class VariantRow(VariantBrief):
 
 
 class VariantDetail(VariantRow):
-    """A variant, with the long part of why it is not built."""
+    """A variant, with the details of why it is not built."""
 
     columns: Names = (*VariantRow.columns, "problem_detail")
 

@@ -23,7 +23,7 @@ from web.api.shapes import Names, Row, Shape, TableRow, finite, read_rows
 
 
 class TreeShape(serializers.Serializer[Any]):
-    """A tree; its default revision is empty while it was never used."""
+    """A tree; its default revision is empty until the tree has one."""
 
     name = serializers.CharField()
     default_revision = serializers.CharField(allow_blank=True)
@@ -37,7 +37,7 @@ class PresetShape(serializers.Serializer[Any]):
 
 
 class ParamShape(serializers.Serializer[Any]):
-    """A parameter: what may be given, and what it means."""
+    """A parameter: its valid values, and its meaning."""
 
     name = serializers.CharField()
     valid = serializers.CharField(allow_blank=True)
@@ -122,7 +122,7 @@ class Workloads(Choices):
 
 
 class PatchRow(TableRow):
-    """A switch. One of the catalogue has trees, and no id; one that was submitted has an experiment."""
+    """A switch. A switch of the catalogue has trees, and no id; a submitted switch has an experiment."""
 
     table = Switch
     columns: Names = (
@@ -135,14 +135,14 @@ class PatchRow(TableRow):
 
 
 class PatchDetail(PatchRow):
-    """A submitted switch with its text, what is claimed of it, what was repaired in it, and how its series was read."""
+    """A submitted switch with its text, the claims about it, the repairs to it, and notes on how its series was read."""
 
     columns: Names = (*PatchRow.columns, "text", "claims", "report", "notes")
     claims = Listed()
 
 
 class PatchFilters(Filters):
-    """By experiment, name and kind; one of them leaves the catalogue out."""
+    """Filters by experiment, name and kind; any of them leaves the catalogue out."""
 
     rows = PatchRow
     names = ("experiment", "name", "kind")
@@ -150,7 +150,7 @@ class PatchFilters(Filters):
 
 
 class Both(Sequence[Any]):
-    """The catalogue's switches, then the keys of the submitted ones: as long as both, read a page at a time."""
+    """The catalogue's switches, then the keys of the submitted ones, as one sequence that is read a page at a time."""
 
     def __init__(self, catalogue: Sequence[Row], keys: QuerySet[Any]) -> None:
         self.catalogue, self.keys = catalogue, keys
@@ -190,7 +190,7 @@ class Patches(Resource):
         return self.get_paginated_response([*own, *self.completed(rows)])
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Submitted ones are for the tree of their experiment, which it names."""
+        """Leave trees empty: a submitted switch is for the tree that its experiment names."""
         for row in rows:
             row["trees"] = []
         return rows

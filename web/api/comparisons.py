@@ -56,7 +56,7 @@ class SampleRow(TableRow):
     columns = ("id", "run", "metric", "iteration", "warmup", "value")
 
 
-# One of these leaves few enough of all samples to look through for the other filters.
+# A filter by one of these leaves few enough samples for the other filters to search.
 _BELONGS_TO = ("run", "experiment", "variant", "case")
 
 
@@ -70,7 +70,7 @@ class Samples(Resource):
     ordering = ("pk",)
 
     def list(self, request: Request) -> Response:
-        """A page of them; by metric, iteration, warm-up or purpose only within what they belong to."""
+        """A page of samples; to filter by metric, iteration, warm-up or purpose, also name a run, experiment, variant or case."""
         asked = request.query_params
         alone = [name for name in self.filters if name in asked and name not in _BELONGS_TO]
         if alone and not any(name in asked for name in _BELONGS_TO):

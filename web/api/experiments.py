@@ -51,8 +51,8 @@ class Verdicts(serializers.JSONField):
 class ExperimentRow(TableRow):
     """An experiment as lists show it.
 
-    kept: its files outlive the retention policy. group: any target of it may boot it, `target` being one of them; empty for that
-    target alone. verdicts: of primary metrics of candidates. exit_code: null while it is open.
+    kept: its files outlive the retention policy. group: any target of this group may boot it, and `target` is one of them; empty
+    if only `target` may. verdicts: of primary metrics of candidates. exit_code: null while it is open.
     """
 
     table = Experiment
@@ -99,14 +99,14 @@ class CaseShape(TableRow):
 
 
 class VariantBrief(TableRow):
-    """A variant, as an experiment tells it."""
+    """A variant, as a part of its experiment."""
 
     table = Variant
     columns: Names = ("id", "position", "name", "switches", "role", "state", "build", "problem", "note")
 
 
 class ActivityShape(DataShape):
-    """Something being done now."""
+    """A build or boot in progress."""
 
     of = Activity
     kind = serializers.ChoiceField(("build", "boot"))
@@ -145,7 +145,7 @@ class ConclusionField(serializers.JSONField):
 
 
 class ExperimentDetail(ExperimentRow):
-    """An experiment with its parts and how far it is."""
+    """An experiment with its parts and its progress."""
 
     columns: Names = (
         *(*ExperimentRow.columns, "boots", "sequential", "iterations", "warmup", "profile", "verify", "seed"),
@@ -169,7 +169,7 @@ COMPARISON: Any = resolve_type_hint(ComparisonData)  # type: ignore[no-untyped-c
 
 
 class ExperimentFilters(Filters):
-    """`?verdict=regression`: experiments in which a candidate's primary metric has it."""
+    """`?verdict=regression`: experiments in which a candidate's primary metric has this verdict."""
 
     rows = ExperimentRow
     names = (
@@ -183,11 +183,11 @@ class ExperimentFilters(Filters):
     created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
 
     def with_priority(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
-        """Rows that are so urgent."""
+        """Return the experiments with this priority."""
         return queryset.filter(priority=PRIORITIES[value])
 
     def with_verdict(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
-        """Rows with such a verdict."""
+        """Return the experiments with this verdict."""
         judged = Comparison.objects.filter(
             experiment=OuterRef("pk"), primary=True, variant__role=Role.CANDIDATE, verdict=value
         )
@@ -220,14 +220,14 @@ class Experiments(Submission):
         responses={201: ExperimentDetail, 200: ExperimentDetail, 202: FetchDetail},
     )
     def create(self, request: Request) -> Response:
-        """Queue an experiment; answers 200 where an Idempotency-Key names one that is there.
+        """Queue an experiment; answers 200 if the Idempotency-Key belongs to an existing experiment.
 
-        Answers 202 with a fetch to look at where a worker has to get the tree first.
+        Answers 202 with a fetch to poll if a worker has to get the tree first.
         """
         return super().create(request)
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """With addresses and counts."""
+        """Add addresses and counts."""
         counted = count_experiments([row["id"] for row in rows])
         root = self.request.build_absolute_uri("/")
         for row in rows:
@@ -241,7 +241,7 @@ class Experiments(Submission):
         return rows
 
     def completed_detail(self, row: Row) -> Row:
-        """With switches, cases, variants, progress, the conclusion and the description."""
+        """Add switches, cases, variants, progress, the conclusion and the description."""
         row["switches"] = read_rows(Switch.objects.filter(experiment=row["id"]), SwitchShape)
         row["cases"] = read_rows(Case.objects.filter(experiment=row["id"]), CaseShape)
         row["parts"] = read_rows(Variant.objects.filter(experiment=row["id"]), VariantBrief)
@@ -257,14 +257,14 @@ class Experiments(Submission):
     @extend_schema(request=None, responses=ExperimentDetail)
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """Cancel it and all of it that is not over; what was measured stays. For its submitter and operators."""
+        """Cancel it and all its unfinished work; its results so far stay. For its submitter and operators."""
         cancel_for(experiment_id=id, by=cast("User", request.user), scopes=scopes_of(request))
         return Response(self.full_row(id))
 
     @extend_schema(request=PriorityShape, responses=ExperimentDetail)
     @action(detail=True, methods=["post"])
     def priority(self, request: Request, id: int) -> Response:  # noqa: A002
-        """Say how urgent it is while it is open. For its submitter and operators; above normal for operators alone."""
+        """Set its priority while it is open. For its submitter and operators; only operators may set it above normal."""
         asked, by = taken(PriorityShape, request)["priority"], cast("User", request.user)
         set_priority(experiment_id=id, priority=asked, by=by, scopes=scopes_of(request))
         return Response(self.full_row(id))
@@ -278,7 +278,7 @@ class Experiments(Submission):
     def rerun(self, request: Request, id: int) -> Response:  # noqa: A002
         """Queue the same description again; answers 200 if your last re-run of it is unfinished.
 
-        Answers 202 with a fetch to look at where a worker has to get the tree first.
+        Answers 202 with a fetch to poll if a worker has to get the tree first.
         """
         by = cast("User", request.user)
         try:
@@ -315,7 +315,7 @@ class Experiments(Submission):
     @told_as_file({name: form.media_type for name, form in REPORT_FORMS.items()}, "experiments_export")
     @action(detail=True, url_path="export/<str:form>", content_negotiation_class=Plain)
     def export(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002
-        """The comparison in a form for others to read."""
+        """The comparison as a file, in the given format."""
         wanted = form_named(REPORT_FORMS, form, "a comparison")
         text = wanted.write(id, link=settings.PUBLIC_URL)
         return as_file(text, wanted.media_type, wanted.file_name(id))

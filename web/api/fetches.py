@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fetches: previews and submissions in a worker's hands, each person's own; and the limits of what people send."""
+"""Fetches: previews and submissions that a worker carries out, each person's own; and the limits of what people send."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, cast
@@ -33,14 +33,14 @@ class Fetches(Resource):
     also_answers: ClassVar = {"cancel": (409,)}
 
     def get_queryset(self) -> QuerySet[Any]:
-        """One's own."""
+        """Return the user's own fetches."""
         rows = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
             return rows
         return rows.filter(user=cast("User", self.request.user))
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """With addresses and what is before them."""
+        """Add addresses, and the number of earlier requests."""
         fetches = Fetch.objects.in_bulk([row["id"] for row in rows])
         return [fetch_line(fetches[row["id"]], self.request) for row in rows if row["id"] in fetches]
 
@@ -73,5 +73,5 @@ class LimitsView(View):
 
     @extend_schema(responses=LimitShape(many=True))
     def list(self, request: Request) -> Response:
-        """All of them: what is larger is refused, with the name of the limit's subject."""
+        """All limits; a larger value is refused, with the name of the limit's subject."""
         return Response(LimitShape(all_limits(), many=True).data)

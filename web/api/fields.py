@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fields of request bodies that take what the schema says and nothing that merely looks like it."""
+"""Fields of request bodies that accept only the types of the schema, without converting similar values."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from lab.validation_messages import nearest
 
 NO_NUL = r"^[^\u0000]*$"
-# Each unknown field is compared with all there are.
+# Each unknown field is compared with every known one.
 MOST_FAULTS = 20
 T = TypeVar("T", bound="Body")
 
@@ -39,13 +39,13 @@ class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        """As it is, and closed."""
+        """Return the body's schema, closed to other fields."""
         schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
         return schema | {"additionalProperties": False}
 
 
 class Text(serializers.CharField):
-    """A string, blanks at its ends kept: who takes it says what they mean."""
+    """A string; blanks at its ends are kept: the code that uses it decides about them."""
 
     def __init__(self, **arguments: Any) -> None:
         arguments = {"trim_whitespace": False, "allow_blank": not arguments.get("min_length")} | arguments
@@ -81,10 +81,10 @@ class Whole(serializers.IntegerField):
 
 
 class Truth(serializers.BooleanField):
-    """true or false, no text that says so."""
+    """true or false; a text such as "true" is refused."""
 
     def to_internal_value(self, data: Any) -> bool:
-        """One of them. Raises ValidationError."""
+        """The value. Raises ValidationError."""
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data

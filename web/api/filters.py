@@ -103,7 +103,7 @@ class Search(SearchFilter):
     """`?search=`: rows in which each word is found in one of the fields."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
-        """Those rows. Raises ParameterRefused."""
+        """Return the rows that match. Raises ParameterRefused."""
         search = request.query_params.get("search", "")
         if len(search) > LONGEST or "\0" in search:
             raise ParameterRefused("search", f"give at most {LONGEST} characters, and no NUL")
@@ -112,7 +112,7 @@ class Search(SearchFilter):
         return super().filter_queryset(request, queryset, view)
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        """As the schema tells it."""
+        """Describe the parameter for the schema."""
         fields = getattr(view, "search_fields", ())
         if not fields:
             return []
@@ -124,10 +124,10 @@ class Search(SearchFilter):
 
 
 class Ordering(OrderingFilter):
-    """`?ordering=`: by fields, a minus before one turns it round; the row's number settles what is equal."""
+    """`?ordering=`: fields to order by, each reversed by a minus before it; equal rows are ordered by number."""
 
     def get_ordering(self, request: Request, queryset: QuerySet[Any], view: Any) -> list[str]:
-        """Fields of the rows. Raises ParameterRefused."""
+        """Return the fields to order by. Raises ParameterRefused."""
         ordering = request.query_params.get("ordering")
         default = list(getattr(view, "ordering", ("pk",)))
         if ordering is None:
@@ -142,7 +142,7 @@ class Ordering(OrderingFilter):
         return [*names, "-pk" if names[0].startswith("-") else "pk"]
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        """As the schema tells it."""
+        """Describe the parameter for the schema."""
         known = list(getattr(view, "ordering_fields", ()))
         if not known:
             return []
@@ -163,7 +163,7 @@ class Ordering(OrderingFilter):
 class Filters(django_filters.FilterSet):  # type: ignore[misc]
     """The filters of a list, whose errors name the parameter.
 
-    names: in their order; those that are not declared are equal to a column of `rows`, by its type.
+    names: all filters in their order; an undeclared one asks for equality with a column of `rows`, by its type.
     """
 
     rows: ClassVar[type[TableRow]]
@@ -189,7 +189,7 @@ def _column_filter(rows: type[TableRow], name: str) -> django_filters.Filter:
 
 
 class Where(django_filters.DjangoFilterBackend):  # type: ignore[misc]
-    """django-filter, with faults as ours are."""
+    """django-filter, with errors in the form of our faults."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         """Rows that pass the view's filters. Raises Refusal."""

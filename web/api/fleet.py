@@ -25,7 +25,7 @@ from web.api.shapes import DataShape, Row, TableRow
 
 
 class WorkerRow(TableRow):
-    """A process that takes work. idle_reason: why it takes none now; disk: bytes where it works."""
+    """A process that takes work. idle_reason: why it takes no work now; disk_free, disk_total: bytes of its working disk."""
 
     table = Worker
     columns = (
@@ -47,7 +47,7 @@ class Workers(Resource):
 
 
 class QueueShape(DataShape):
-    """A queue. oldest_s: how long the oldest in it could have been taken; paused: workers that say why they take nothing."""
+    """A queue. oldest_s: the age of its oldest item since it became ready; paused: workers that report why they take nothing."""
 
     of = QueueLine
 
@@ -76,14 +76,14 @@ class TargetStates(serializers.JSONField):
 
 
 class GroupShape(DataShape):
-    """Targets that are equal; group: "" for all that are in none. finished, failed: boots of the last day, and lost by the lab."""
+    """Equal targets; group: "" for targets in no group. finished: boots of the last day; failed: those lost by the lab."""
 
     of = GroupLine
     states = TargetStates()
 
 
 class FleetShape(serializers.Serializer[Any]):
-    """All targets by state and by group, what needs a person first."""
+    """All targets by state and by group; those that need a person come first."""
 
     targets = serializers.IntegerField()
     states = TargetStates()
@@ -91,7 +91,7 @@ class FleetShape(serializers.Serializer[Any]):
 
 
 class Fleet(View):
-    """The targets in one look: what the lab's page begins with."""
+    """An overview of the targets: the beginning of the lab's page."""
 
     serializer_class = FleetShape
     pagination_class = None
@@ -106,7 +106,7 @@ class Fleet(View):
 
 
 class ClaimShape(DataShape):
-    """A build or run that a worker holds. over: its lease ran out; left_s: until then, negative since."""
+    """A build or run that a worker holds. over: its lease has expired; left_s: seconds until it expires, negative afterwards."""
 
     of = ClaimLine
     kind = serializers.ChoiceField(LateAnswer.Kind.choices)
@@ -119,7 +119,7 @@ class Claims(View):
     pagination_class = None
     needed: ClassVar = {"list": "operate", "destroy": "operate"}
     also_answers: ClassVar = {"destroy": (409,)}
-    # "build" or "run": told by the address.
+    # "build" or "run", as the address says.
     kind: Kind = "run"
 
     def list(self, request: Request) -> Response:
@@ -134,10 +134,10 @@ class Claims(View):
 
 
 class LateAnswerRow(TableRow):
-    """An answer to a claim that was not held any more; nothing of it was written.
+    """An answer to a claim that the worker no longer held; nothing of the answer was written.
 
-    work: the number of the build or run. experiment: of a build the newest that uses it; null where it was deleted.
-    target: where the run booted. said: what the answer was. why: what had become of the work.
+    work: the number of the build or run. experiment: for a build, the newest that uses it; null if it was deleted.
+    target: where the run booted. said: the content of the answer. why: the state of the work by then.
     """
 
     table = LateAnswer
@@ -157,7 +157,7 @@ class LateAnswers(Resource):
     needed: ClassVar = {"list": "operate", "retrieve": "operate"}
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """With the experiments."""
+        """Add the experiments."""
         experiments = experiments_of((row["kind"], row["work"]) for row in rows)
         for row in rows:
             row["experiment"] = experiments.get((row["kind"], row["work"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hooks, and what was delivered to them. One's own; operators see all."""
+"""Hooks and the deliveries to them: each user's own, and all for operators."""
 
 from typing import Any, ClassVar, cast
 
@@ -39,13 +39,13 @@ class HookRow(TableRow):
 
 
 class MadeHook(HookRow):
-    """A hook with what signs its deliveries, or opens its forge."""
+    """A hook with its secret, which signs its deliveries or is the token of its forge."""
 
     columns: Names = (*HookRow.columns, "secret")
 
 
 class WantedHook(Body):
-    """A hook to be. secret: of a webhook may be left out, then one is made; tree: null or left out for all."""
+    """The requested hook. secret: generated if it is left out for a webhook; tree: null or left out for all trees."""
 
     name = Text(min_length=1, max_length=100)
     url = Text(min_length=1, max_length=LONGEST_URL)
@@ -57,7 +57,7 @@ class WantedHook(Body):
 
 
 class DeliveryRow(TableRow):
-    """One event for one hook. answer: how the other side's began, or why there was none."""
+    """One event for one hook. answer: the beginning of the receiver's answer, or why there was none."""
 
     table = Delivery
     columns: Names = (
@@ -94,7 +94,7 @@ class Hooks(Resource):
 
     @extend_schema(request=WantedHook, responses=HookRow)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """Change what is given of it; with another kind or host it needs its secret again."""
+        """Change the given fields; with another kind or host the hook needs its secret again."""
         user, scopes = cast("User", request.user), scopes_of(request)
         body = taken(WantedHook, request, partial=True)
         row = own_hook(hook_id=id, by=user, scopes=scopes)
@@ -116,7 +116,7 @@ class Hooks(Resource):
     @extend_schema(operation_id="hooks_deliveries", responses=DeliveryRow(many=True))
     @action(detail=True, filter_backends=(Known,), filterset_class=None, search_fields=(), ordering_fields=())
     def deliveries(self, request: Request, id: int) -> Response:  # noqa: A002
-        """A page of what was, or will be, delivered to it, the newest first."""
+        """A page of its past and pending deliveries, the newest first."""
         own_hook(hook_id=id, by=cast("User", request.user), scopes=scopes_of(request))
         rows = Delivery.objects.filter(hook=id).order_by("-pk")
         keys: Any = self.paginate_queryset(self.filter_queryset(rows.values_list("pk", flat=True)))
@@ -131,7 +131,7 @@ class Hooks(Resource):
 
 
 class DeliveryDetail(DeliveryRow):
-    """A delivery with what it tells."""
+    """A delivery with its payload."""
 
     columns: Names = (*DeliveryRow.columns, "payload")
 

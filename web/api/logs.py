@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Answers that are files, and logs byte for byte from an offset on: nobody is to take them for a page."""
+"""Answers that are files, and logs byte for byte from an offset on: no browser may take them for a page."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from lab.storage.files import KeptFile
 from lab.validation_messages import nearest
 from web.api.problems import ParameterRefused, Problem, Refusal
 
-# At most so much in one answer; Log-Next says where the next begins.
+# The most bytes in one answer; Log-Next says where the next answer begins.
 MOST_BYTES = 1 << 20
 MOST_OFFSET = 2**53
 TEXT = "text/plain; charset=utf-8"
@@ -46,16 +46,16 @@ told_as_log = extend_schema(
 
 
 def log_from(request: Request, file: KeptFile, *, over: bool) -> HttpResponse:
-    """The bytes of a log from `?offset=` on. over: whether nobody writes it any more.
+    """Return the bytes of a log from `?offset=` on. over: whether the log is complete.
 
-    Raises Http404 where it is over and the file is gone, Refusal (410) where the retention policy took it, ParameterRefused.
+    Raises Http404 if it is complete and its file is gone, Refusal (410) if the retention policy removed it, ParameterRefused.
     """
     offset = _offset(request)
     data, start, size = b"", offset, 0
     try:
         if file.name:
             piece = file.piece(offset, MOST_BYTES)
-            # Of a log that another machine writes only the end is known.
+            # If another machine writes the log, only its end is known here.
             data, size, start = piece.data, piece.size, max(offset, piece.start)
     except FileGone as exc:
         if exc.removed:
@@ -86,7 +86,7 @@ V = TypeVar("V", bound=Callable[..., Any])
 
 
 def as_file(body: str | bytes, media_type: str, name: str) -> HttpResponse:
-    """A file to save, its type not to be guessed."""
+    """Return a file to save; browsers must not guess its type."""
     safe = re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:120]
     headers = {
         "Content-Disposition": f'attachment; filename="{safe}"',
@@ -96,7 +96,7 @@ def as_file(body: str | bytes, media_type: str, name: str) -> HttpResponse:
 
 
 def form_named(forms: Mapping[str, T], form: str, thing: str) -> T:
-    """One of the forms. Raises UnknownRow with those that there are."""
+    """Return the named form. Raises UnknownRow with the names of all."""
     if form not in forms:
         raise UnknownRow(f'{thing} has no format "{form[:40]}"; {nearest(form[:40], forms)}')
     return forms[form]

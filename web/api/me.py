@@ -62,13 +62,13 @@ class TokenShape(serializers.Serializer[Any]):
 
 
 class IssuedShape(TokenShape):
-    """A token with its text, told this once."""
+    """A token with its text, which is returned only this once."""
 
     token = serializers.CharField()
 
 
 class WantedToken(Body):
-    """A token to be."""
+    """The requested token."""
 
     name = Text(min_length=1, max_length=LONGEST_NAME)
     scopes = serializers.ListField(child=Word(ACTIONS), min_length=1, max_length=10)
@@ -105,7 +105,7 @@ class Me(View):
 
     @extend_schema(operation_id="change_me", request=WantedMe, responses=MeShape)
     def change(self, request: Request) -> Response:
-        """Change what is given of one's own settings."""
+        """Change the given settings of one's own account."""
         body = taken(WantedMe, request, partial=True)
         if "finish_mails" in body:
             set_finish_mails(cast("User", request.user), on=body["finish_mails"])
@@ -126,7 +126,7 @@ class Me(View):
 
 
 class Tokens(View):
-    """One's own tokens. A token makes no tokens, and ends itself only: it may be stolen."""
+    """One's own tokens. A token may be stolen: it cannot create tokens, and can revoke only itself."""
 
     serializer_class = TokenShape
     pagination_class = None

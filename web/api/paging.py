@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pages of lists: `?page=` from 1 up to row 10,000, `?after=` a row's number beyond, `?page_size=` up to 500."""
+"""Pages of lists: `?page=` from 1 up to row 10,000, `?after=` a row's number beyond that, `?page_size=` up to 500."""
 
 import re
 from typing import Any
@@ -23,10 +23,10 @@ class _Counted(BoundedPaginator):
 
 
 class Pages(PageNumberPagination):
-    """`{count, next, previous, results}`; a page after the last is not there (404).
+    """`{count, next, previous, results}`; a page after the last does not exist (404).
 
-    No list costs more the longer it is: rows are counted up to MOST_COUNTED, and `count` is null where there are more. Pages end
-    there too; `next` goes on behind a row's number, for ever, in lists that are in the order of these numbers.
+    The cost does not grow with the list: rows are counted up to MOST_COUNTED, and `count` is null if there are more. Pages end
+    there too; in lists ordered by the rows' numbers, `next` then continues after the last number, to the end of the list.
     """
 
     page_size = 50
@@ -34,19 +34,19 @@ class Pages(PageNumberPagination):
     page_size_query_param = "page_size"
     last_page_strings = ()
     django_paginator_class = _Counted
-    # As Django REST framework leaves them after a page is chosen.
+    # Django REST framework sets these when it has chosen a page.
     page: Any
     request: Any
-    # Of a page that was asked for by `after`: the last number on it where there is more, 0 where there is not.
+    # For a page requested by `after`: the last number on it if more rows follow, else 0.
     _last: int | None = None
 
     def get_page_size(self, request: Request) -> int:
-        """As asked, within the limits. Raises ParameterRefused."""
+        """Return the requested size, within the limits. Raises ParameterRefused."""
         size = request.query_params.get("page_size")
         return self.page_size if size is None else _number(size, "page_size", self.max_page_size)
 
     def get_page_number(self, request: Request, paginator: Any) -> int:
-        """As asked, the first where nothing is. Raises ParameterRefused."""
+        """Return the requested page, by default the first. Raises ParameterRefused."""
         page = request.query_params.get("page")
         number = 1 if page is None else _number(page, "page", _MOST_NUMBER)
         if number > max(1, MOST_COUNTED // paginator.per_page) and paginator.more:
@@ -76,7 +76,7 @@ class Pages(PageNumberPagination):
         return keys[:size]
 
     def get_next_link(self) -> str | None:
-        """The following page; behind the last that is counted, what comes after the last number on it."""
+        """Return the address of the next page; after the last counted page, that of the rows after its last number."""
         if self._last is not None:
             return self._behind(self._last) if self._last else None
         page = self.page
@@ -87,11 +87,11 @@ class Pages(PageNumberPagination):
         return replace_query_param(self._here(), "page", page.number + 1)
 
     def get_previous_link(self) -> str | None:
-        """The page before; none behind a number."""
+        """Return the address of the previous page; none for a page requested by `after`."""
         return super().get_previous_link() if self._last is None else None
 
     def get_paginated_response(self, data: Any) -> Response:
-        """With how many rows there are, null where that is not counted."""
+        """Return a page with the number of all rows, null if they are not counted."""
         known = self._last is None and not self.page.paginator.more
         return Response(
             {
@@ -103,7 +103,7 @@ class Pages(PageNumberPagination):
         )
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """As Django REST framework tells it, but for the count."""
+        """Return Django REST framework's schema, with a count that may be null."""
         page_schema: dict[str, Any] = super().get_paginated_response_schema(schema)
         page_schema["properties"]["count"] |= {
             "type": ["integer", "null"],
@@ -112,7 +112,7 @@ class Pages(PageNumberPagination):
         return page_schema
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        """As the schema tells it."""
+        """Describe the parameters for the schema."""
         return [
             _parameter(
                 "page", f"Page number, from 1; pages end at row {MOST_COUNTED:,}.", maximum=_MOST_NUMBER

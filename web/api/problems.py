@@ -56,7 +56,7 @@ class Fault:
     parameter: str | None = None
 
     def shown(self) -> dict[str, str]:
-        """As JSON has it."""
+        """Return it as JSON has it."""
         place = {"pointer": self.pointer, "parameter": self.parameter}
         return {"detail": self.detail} | {key: text for key, text in place.items() if text is not None}
 
@@ -72,7 +72,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return it as JSON has it."""
         body: dict[str, Any] = {
             "type": f"/api/v1/problems/#{self.kind}" if self.kind else "about:blank",
             "title": TYPES[self.kind] if self.kind else HTTPStatus(self.status).phrase,
@@ -92,7 +92,7 @@ class Refusal(exceptions.APIException):
 
 
 class ParameterRefused(Refusal):
-    """A query parameter or header that is not what the schema says; status 422: that is, but cannot go with the others here."""
+    """A query parameter or header that violates the schema; status 422: one that is valid, but does not go with the others."""
 
     def __init__(self, name: str, detail: str, status: int = 400) -> None:
         kind = "validation" if status == 400 else "refused"
@@ -100,7 +100,7 @@ class ParameterRefused(Refusal):
 
 
 def answer(exc: Exception, context: Mapping[str, Any]) -> Response | None:
-    """DRF's exception handler: the problem that an exception is; None for a fault of ours, which is a 500."""
+    """DRF's exception handler: return the problem for an exception, None for a fault of ours, which becomes a 500."""
     problem = problem_of(exc)
     if problem is None:
         return None
@@ -111,7 +111,7 @@ def answer(exc: Exception, context: Mapping[str, Any]) -> Response | None:
 
 
 def problem_of(exc: Exception) -> Problem | None:
-    """Return the problem that an exception is; None for a fault of ours."""
+    """Return the problem for an exception; None for a fault of ours."""
     if isinstance(exc, Refusal):
         return exc.problem
     if isinstance(exc, exceptions.ValidationError):
@@ -174,7 +174,7 @@ def _refused(exc: SubmissionRejected) -> Problem:
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
-    """Tell what is wrong with a description as wrong at this place of the body, a JSON pointer."""
+    """Report the faults of a description at its place in the body, a JSON pointer."""
     try:
         yield
     except SpecError as exc:
@@ -184,7 +184,7 @@ def within(place: str) -> Iterator[None]:
 
 
 def pointer(line: str) -> str:
-    """The JSON pointer of the field that leads a line of lab/validation_messages.py; empty (the whole body) without one."""
+    """The JSON pointer of the field that a line of lab/validation_messages.py begins with; empty (the whole body) without one."""
     return _at(place_of(line))
 
 
@@ -236,7 +236,7 @@ def _plain(problem: Problem) -> JsonResponse:
 
 @csrf_exempt
 def unknown(request: HttpRequest) -> HttpResponse:
-    """The answer at every address under /api/ that there is not."""
+    """Answer at every address under /api/ that does not exist."""
     slash = "" if request.path.endswith("/") else "; addresses end in a slash"
     return _plain(Problem(404, f"there is nothing at this address{slash}: see /api/v1/schema/"))
 

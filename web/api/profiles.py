@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Profiles: what the CPUs, or the waits, of one boot or of an experiment's variants did, in the forms of other tools."""
+"""Profiles of one boot or of an experiment's variants, of running CPUs or of waits, in the formats of other tools."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -54,7 +54,7 @@ class Profiles(Resource):
     @told_as_file({name: media for name, (media, _) in FORMS.items()}, "profiles_form")
     @action(detail=True, url_path="<str:form>", content_negotiation_class=Plain)
     def form(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002  the address says so
-        """The whole of it, for other tools."""
+        """The whole profile, in a format of other tools."""
         media_type, suffix = form_named(FORMS, form, "a profile")
         row = one_row(
             Profile.objects.filter(pk=id).select_related("run__variant", "run__case"), f"profile {id}"
@@ -142,7 +142,7 @@ class ProfiledFiles(View):
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
     def show(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002
-        """One of them; with `base` how the variant differs from it."""
+        """The profile of a variant; with `base`, its difference to that variant."""
         asked = _asked(request, "case", "variant", "base", "kind", "callers", "callees")
         number = asked.pop("case", "0")
         if not (number.isascii() and number.isdecimal() and int(number[:9]) <= _MOST_CASES):

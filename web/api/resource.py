@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The common part of all resources: strict lists in two questions, one row by its number, our problems."""
+"""The common part of all resources: strict lists in two queries, one row by its number, our problems."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -18,9 +18,9 @@ from web.api.shapes import Names, Row, Shape, TableRow, read_rows
 
 
 class View(GenericViewSet[Any]):
-    """A viewset with our rules. needed: what each action asks for, "read" where nothing is said.
+    """A viewset with our rules. needed: the permission that each action needs, "read" by default.
 
-    also_answers: problem statuses of single actions beside those that all have.
+    also_answers: problem statuses of single actions, beside those of all actions.
     """
 
     needed: ClassVar[Mapping[str, Action]] = {}
@@ -31,11 +31,11 @@ class View(GenericViewSet[Any]):
 
     @classmethod
     def as_view(cls, *args: Any, **kwargs: Any) -> Any:
-        """As Django calls it; answers carry an ETag, and an unchanged one is not sent again."""
+        """Return the view for Django; answers carry an ETag, and an unchanged answer is not sent again."""
         return csrf_exempt(conditional_page(super().as_view(*args, **kwargs)))
 
     def finalize_response(self, *args: Any, **kwargs: Any) -> Response:
-        """Return the row as it is; a response that depends on the user is not for shared caches, and is revalidated each time."""
+        """Return the response, kept out of shared caches and revalidated each time, since it may depend on the user."""
         response: Response = super().finalize_response(*args, **kwargs)
         response.headers["Cache-Control"] = "private, no-cache"
         return response
@@ -46,7 +46,7 @@ class View(GenericViewSet[Any]):
 
 
 class Resource(View):
-    """Rows of one table: `rows` in lists, `whole` for one of them (the same if not said).
+    """Rows of one table: `rows` in lists, `whole` for one row (by default the same).
 
     filters: names of columns by which a list is filtered; a list with further filters names its `filterset_class`.
     """
@@ -64,7 +64,7 @@ class Resource(View):
             cls.filterset_class = type(f"{cls.__name__}Filters", (Filters,), own)
 
     def get_serializer_class(self) -> Shape:
-        """The shape of what the current action answers with."""
+        """Return the shape of the current action's answer."""
         return (self.whole or self.rows) if getattr(self, "action", "") == "retrieve" else self.rows
 
     def list(self, request: Request) -> Response:
@@ -90,16 +90,16 @@ class Resource(View):
         return str(self.get_queryset().model._meta.verbose_name)
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows with what is not a column of theirs."""
+        """Return the rows with the values that are not columns."""
         return rows
 
     def completed_detail(self, row: Row) -> Row:
-        """One row with what only its own address tells."""
+        """Return one row with the values that only its own address shows."""
         return row
 
 
 class Plain(BaseContentNegotiation):
-    """For addresses that have one form only: whatever is accepted, that is sent."""
+    """Negotiation for addresses with a single format: it is sent, whatever the client accepts."""
 
     def select_parser(self, request: HttpRequest, parsers: Any) -> Any:
         """The first."""

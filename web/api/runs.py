@@ -22,7 +22,7 @@ from web.api.shapes import Names, TableRow
 
 
 class RunRow(TableRow):
-    """A boot. target: where it boots or booted, null while any target that may take it can. invalid: why its numbers do not
+    """A boot. target: where it boots or booted, null until its target is chosen. invalid: why its numbers do not
     count although it finished; expired_at: when its files were removed.
     """
 
@@ -53,7 +53,7 @@ class RunDetail(RunRow):
 
 
 class RunFilters(Filters):
-    """By what it belongs to and how it stands."""
+    """Filters by what a boot belongs to, and by its state."""
 
     rows = RunRow
     names = (

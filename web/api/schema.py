@@ -37,7 +37,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """As the schema's security scheme."""
+        """Return the security scheme."""
         return {
             "type": "apiKey",
             "in": "header",
@@ -53,7 +53,7 @@ class PasswordScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
     name = "password"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """As the schema's security scheme."""
+        """Return the security scheme."""
         return {"type": "http", "scheme": "basic"}
 
 
@@ -76,7 +76,7 @@ class ProblemShape(serializers.Serializer[Any]):
 
 
 class Schema(AutoSchema):
-    """drf-spectacular's, with our problems and what may be asked without a name."""
+    """drf-spectacular's schema, with our problems and the addresses open to anonymous clients."""
 
     def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
         """One operation, complete."""
@@ -88,7 +88,7 @@ class Schema(AutoSchema):
         return operation
 
     def get_auth(self) -> list[dict[str, Any]]:
-        """Reading needs no name unless the lab is private."""
+        """Return the ways to authenticate; reading needs none unless the lab is private."""
         auths: list[dict[str, Any]] = super().get_auth()
         readable = self._needed() == "read" and settings.ANONYMOUS_MAY_READ
         open_to_all = readable or not self.view.get_permissions()
@@ -132,7 +132,7 @@ class Texts(serializers.JSONField):
 
 @extend_schema_field({"type": "array", "items": {}})
 class Listed(serializers.JSONField):
-    """A list of whatever."""
+    """A list of any values."""
 
 
 class Number(serializers.FloatField):

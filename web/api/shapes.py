@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rows and dataclasses as JSON: serializers that are drawn from what they show, and rows read by them without a model instance."""
+"""Rows and dataclasses as JSON: serializers derived from tables and dataclasses, which read rows without model instances."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,9 +27,10 @@ _NAMED_BY: Mapping[type[models.Model], str] = {
 
 
 class TableRow(serializers.Serializer[Any]):
-    """A row of a table; fields that are no column, or shown otherwise than by their type, are declared as usual.
+    """A row of a table; fields that are not columns, or not shown by their column's type, are declared as usual.
 
-    columns: all names in their order, declared ones included. paths: where a name is not the column's own, such as `case__workload`.
+    columns: all names in their order, declared ones included.
+    paths: the column of each name that differs from it, such as `case__workload`.
     """
 
     table: ClassVar[type[models.Model]]
@@ -43,7 +44,7 @@ class TableRow(serializers.Serializer[Any]):
 
     @classmethod
     def path(cls, name: str) -> str:
-        """Return the column of a name as queries have it; that of a foreign key is what its row is shown by."""
+        """Return the column of a name as queries write it; for a foreign key, the column by which its row is shown."""
         path = cls.paths.get(name, name)
         column, _ = cls.column(path)
         if not isinstance(column, models.ForeignKey) or path.endswith("_id"):
@@ -84,9 +85,9 @@ class TableRow(serializers.Serializer[Any]):
 
 
 class DataShape(serializers.Serializer[Any]):
-    """A dataclass as JSON has it. of: the dataclass; without: fields that are not shown. Declared fields come in their place, or last.
+    """A dataclass as JSON has it. of: the dataclass; without: fields that are not shown.
 
-    Nested dataclasses are shown by the shape that is declared for them.
+    Declared fields replace those of the dataclass, or come last. Nested dataclasses are shown by the shape declared for them.
     """
 
     of: ClassVar[type[Any]]
@@ -179,7 +180,7 @@ def _made_finite(rows: list[Row], risky: Iterable[str]) -> list[Row]:
 
 
 def finite(value: Any) -> Any:
-    """The value without numbers that JSON does not have; they become null."""
+    """Return the value with null for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):

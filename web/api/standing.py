@@ -51,7 +51,7 @@ FIELDS = (
 
 
 class StandingRow(TableRow):
-    """A standing experiment. problem: why its last look queued nothing although there was something."""
+    """A standing experiment. problem: why its last check queued nothing although there was something to measure."""
 
     table = Standing
     columns: Names = (
@@ -68,13 +68,13 @@ class StandingDetail(StandingRow):
 
 
 class MadeStanding(StandingDetail):
-    """A standing experiment with what a forge signs its pushes with; told this once."""
+    """A standing experiment with the secret for a forge's pushes, returned only this once."""
 
     columns: Names = (*StandingDetail.columns, "secret")
 
 
 class WantedStanding(Body):
-    """A standing experiment to be. spec: a description, its base left out; the hours are UTC, equal ones mean none."""
+    """The requested standing experiment. spec: a description without its base; the quiet hours are UTC, equal hours mean none."""
 
     name = Text(min_length=1, max_length=100)
     spec = DescriptionShape()
@@ -121,7 +121,7 @@ class Standings(Resource):
 
     @extend_schema(parameters=[NAME], request=WantedStanding, responses=StandingDetail)
     def partial_update(self, request: Request, name: str) -> Response:
-        """Change what is given of it; for its owner and operators."""
+        """Change the given fields; for its owner and operators."""
         user, scopes = cast("User", request.user), scopes_of(request)
         body = taken(WantedStanding, request, partial=True)
         row = own_standing(name=name, by=user, scopes=scopes)
@@ -139,7 +139,7 @@ class Standings(Resource):
     @extend_schema(parameters=[NAME], request=None, responses=StandingDetail)
     @action(detail=True, methods=["post"])
     def run(self, request: Request, name: str) -> Response:
-        """Have its branch looked at now, and measured even where it has not moved."""
+        """Check its branch next, and measure it even if it has not changed."""
         row = run_standing(name=name, by=cast("User", request.user), scopes=scopes_of(request))
         return Response(self.named(row.name))
 
@@ -164,7 +164,7 @@ class AlertRow(TableRow):
 
 
 class AlertFilters(Filters):
-    """By what it is about, and whether somebody has seen it."""
+    """Filters by subject, and by whether somebody has seen the alert."""
 
     rows = AlertRow
     names = ("standing", "experiment", "trend", "worse", "unseen")
@@ -172,7 +172,7 @@ class AlertFilters(Filters):
 
 
 class RepeatShape(DataShape):
-    """An alert whose revision was measured again, by which experiments, and whether these confirm it."""
+    """An alert whose revision was measured again, the experiments that did, and whether they confirm it."""
 
     of = Repeat
 
@@ -208,6 +208,6 @@ class Alerts(Resource):
     @extend_schema(request=None, responses=AlertRow)
     @action(detail=True, methods=["post"])
     def seen(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """Note that somebody has seen it; the first one stays."""
+        """Mark it as seen; the first person to do so stays recorded."""
         see_alert(alert_id=id, by=cast("User", request.user), scopes=scopes_of(request))
         return Response(self.full_row(id))

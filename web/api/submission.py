@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Submitting and previewing: the very description that is TOML on disk, as JSON."""
+"""Submitting and previewing: the same description as in TOML on disk, but as JSON."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ EXAMPLE = {
 
 
 class DescriptionShape(serializers.Serializer[Any]):
-    """An experiment to be; lab/experiments/spec.py has the schema, and checks it."""
+    """The requested experiment; lab/experiments/spec.py has the schema, and checks it."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """Return the body. Raises ValidationError unless it is an object."""
@@ -74,7 +74,7 @@ class DescriptionShape(serializers.Serializer[Any]):
 
 
 def close(schema: Any) -> None:
-    """Say of each string and key of a JSON schema that it has no NUL, in place; web/api/bodies.py refuses it."""
+    """Forbid NUL in each string and key of a JSON schema, in place; web/api/bodies.py refuses it."""
     if isinstance(schema, list):
         for part in schema:
             close(part)
@@ -90,16 +90,16 @@ def close(schema: Any) -> None:
 
 
 class DescriptionSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Tells the schema what pydantic knows of descriptions."""
+    """Puts pydantic's schema of descriptions into the OpenAPI schema."""
 
     target_class = DescriptionShape
 
     def get_name(self, auto_schema: Any, direction: Any) -> str:
-        """Of the component."""
+        """Return the component's name."""
         return "Description"
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        """The description, its parts as components of their own."""
+        """Return the schema of a description, with its parts as components of their own."""
         whole = ExperimentSpec.model_json_schema(ref_template="#/components/schemas/{model}")
         # Names that are left out are taken from subjects and symbols.
         whole["required"].remove("name")
@@ -107,7 +107,7 @@ class DescriptionSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-
             if name in _SWITCHES:
                 part["required"].remove("name")
             if name == "PatchSpec":
-                # Where the text was read from is labctl's to know.
+                # Only labctl knows where the text was read from.
                 part["properties"].pop("origin")
             close(part)
             component = ResolvedComponent(  # type: ignore[no-untyped-call]
@@ -143,7 +143,7 @@ class VariantPreviewShape(DataShape):
 
 
 class DetectableShape(DataShape):
-    """The smallest change of a metric that would be found four times in five; null where nothing tells.
+    """The smallest change of a metric that would be found four times in five; null if it cannot be estimated.
 
     estimate: words where it comes from shipped figures; empty where it comes from this lab's own experiments.
     """
@@ -152,7 +152,7 @@ class DetectableShape(DataShape):
 
 
 class PatchPreviewShape(DataShape):
-    """One patch as it was read. number of total in that version of its series; 0 where its subject says nothing."""
+    """One patch as it was read. number, total: its place in that version of its series, as its subject says; 0 if it does not."""
 
     of = PatchPreview
 
@@ -176,7 +176,7 @@ class PreviewShape(DataShape):
 class FetchRow(TableRow):
     """A preview or submission that a worker carries out, since its tree is fetched by git or not imported yet.
 
-    before: how many were asked for earlier and are not over; received_bytes: what the other host has sent.
+    before: the number of earlier requests that are unfinished; received_bytes: bytes that the other host has sent.
     """
 
     table = Fetch
@@ -212,7 +212,7 @@ class Submission(Resource):
     """The part of `Experiments` that takes descriptions in."""
 
     def get_throttles(self) -> list[Any]:
-        """Descriptions are counted on their own: each is applied to a tree."""
+        """Return the limits; descriptions have their own, since each is applied to a tree."""
         tried = getattr(self, "action", None) in {"create", "preview"}
         return [SubmitLimit()] if tried else super().get_throttles()
 
@@ -259,9 +259,9 @@ class Submission(Resource):
     )
     @action(detail=False, methods=["post"])
     def preview(self, request: Request) -> Response:
-        """Say what a description would build, boot, take and be able to tell; queue nothing.
+        """Predict the builds, boots, duration and detectable changes of a description; queue nothing.
 
-        Answers 202 with a fetch to look at where a worker has to get the tree first.
+        Answers 202 with a fetch to poll if a worker has to get the tree first.
         """
         body, user = _mapping(request), cast("User", request.user)
         try:

@@ -21,7 +21,7 @@ from web.api.shapes import TableRow
 
 
 class NoteRow(TableRow):
-    """A note; on one of an experiment, a run or a revision. Plain text, never markup."""
+    """A note on an experiment, a run or a revision. Plain text, never markup."""
 
     table = Note
     paths: ClassVar = {"tree": "revision__tree", "commit": "revision__commit"}
@@ -31,7 +31,7 @@ class NoteRow(TableRow):
 
 
 class WantedNote(Body):
-    """A note to be: on an experiment, a run, or the revision that a tree and a commit name."""
+    """The requested note: on an experiment, a run, or the revision that a tree and a commit name."""
 
     experiment = Whole(min_value=1, max_value=MOST_ID, required=False)
     run = Whole(min_value=1, max_value=MOST_ID, required=False)
@@ -42,7 +42,7 @@ class WantedNote(Body):
 
 
 class NoteText(Body):
-    """The text of a note, again."""
+    """The new text of a note."""
 
     text = Text(min_length=1, max_length=LONGEST)
 
@@ -74,7 +74,7 @@ class Notes(Resource):
 
     @extend_schema(request=NoteText, responses=NoteRow)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """Write its text again; for its author and operators."""
+        """Replace its text; for its author and operators."""
         body = taken(NoteText, request, partial=True)
         if "text" in body:
             edit_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request), **body)
@@ -144,7 +144,7 @@ class Triages(Resource):
 
     @extend_schema(request=WantedTriage, responses={201: TriageRow})
     def create(self, request: Request) -> Response:
-        """Decide on a regression, above the decisions before."""
+        """Decide on a regression; this decision counts instead of earlier ones."""
         wanted = taken(WantedTriage, request)
         row = decide(
             by=cast("User", request.user),

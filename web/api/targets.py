@@ -32,12 +32,12 @@ from web.api.resource import Resource
 from web.api.schema import Mapped
 from web.api.shapes import Names, Row, TableRow, read_rows
 
-# Of a target's checks, as its own address tells them.
+# The most checks that a target's own address shows.
 LATEST = 50
 
 
 class TargetRow(TableRow):
-    """One machine. faults: of the lab, in a row; quarantined_at: since when it boots nothing because of them."""
+    """One machine. faults: consecutive faults of the lab; quarantined_at: when it stopped booting because of them."""
 
     table = Target
     columns: Names = (
@@ -54,7 +54,7 @@ class CheckRow(TableRow):
 
 
 class TargetDetail(TargetRow):
-    """A machine with its latest health checks, how it is reached and what is noted about it; those null but for operators."""
+    """A machine with its latest health checks, its access and a remark; access and remark are null except for operators."""
 
     columns: Names = (*TargetRow.columns, "access", "remark", "checks")
     access = Mapped(allow_null=True)
@@ -90,7 +90,7 @@ class Part(serializers.JSONField):
 
 
 class WantedTarget(Body):
-    """A target to be; access and tuning as docs/howto/metal.md says. Given again, each is replaced whole."""
+    """The requested target; docs/howto/metal.md describes access and tuning. A change replaces each as a whole."""
 
     name = Text(min_length=1, max_length=63)
     driver = Word(tuple(DRIVERS), default="libvirt")
@@ -116,7 +116,7 @@ class Targets(Resource):
     also_answers: ClassVar = {"destroy": (422,), "check": (422,)}
 
     def completed_detail(self, row: Row) -> Row:
-        """With its checks, and without its access and remark for those who do not run the lab."""
+        """Add its checks, and hide its access and remark from all but operators."""
         checks = (
             HealthCheck.objects.filter(target=row["id"]).order_by("-at", "-pk").values_list("pk", flat=True)
         )
@@ -133,7 +133,7 @@ class Targets(Resource):
 
     @extend_schema(request=WantedTarget, responses=TargetDetail)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """Change what is given of it; what boots there now ends as it began."""
+        """Change the given fields; a running boot finishes with the old ones."""
         changes = taken(WantedTarget, request, partial=True)
         change_target(by=cast("User", request.user), target_id=id, changes=changes)
         return Response(self.full_row(id))
@@ -154,6 +154,6 @@ class Targets(Resource):
     @extend_schema(request=None, responses=TargetDetail)
     @action(detail=True, methods=["post"])
     def check(self, request: Request, id: int) -> Response:  # noqa: A002
-        """Have its health checked as soon as it boots nothing."""
+        """Check its health as soon as it is idle."""
         ask_check(by=cast("User", request.user), target_id=id)
         return Response(self.full_row(id))

@@ -49,7 +49,7 @@ class PointShape(serializers.Serializer[Any]):
 
 
 class StepShape(serializers.Serializer[Any]):
-    """A step: between two points, of which `at` is the second. pending: not sure yet; why says for what reason."""
+    """A step between two points, of which `at` is the second. pending: not yet certain; why: the reason."""
 
     at = serializers.IntegerField()
     verdict = serializers.ChoiceField(("regression", "improvement"))
@@ -74,7 +74,7 @@ class TrendShape(TrendRow):
 
 
 class TrendFilters(Filters):
-    """By what makes a trend one."""
+    """Filters by the identity of a trend."""
 
     rows = TrendRow
     names = ("tree", "workload", "preset", "target", "clock", "metric", "primary")
@@ -100,7 +100,7 @@ class Trends(View):
     serializer_class = TrendRow
 
     def list(self, request: Request) -> Response:
-        """A page of them, the latest fed first; without points."""
+        """A page of trends without their points, the most recently fed first."""
         queryset = self.filter_queryset(self.get_queryset()).order_by("-latest_case", "key")
         keys: Any = self.paginate_queryset(queryset.values_list("key", flat=True))
         return self.get_paginated_response([self._row(line) for line in trend_lines(keys)])

@@ -20,7 +20,7 @@ for (const button of buttons) {
   });
 }
 
-// Browsers give the clipboard to secure pages alone, and may be told not to.
+// Browsers allow the clipboard to secure pages only, and users may forbid it.
 async function copy(source) {
   try {
     await navigator.clipboard.writeText(source.value ?? source.textContent);

@@ -38,7 +38,7 @@ export function shadesOf(names) {
   };
 }
 
-// How far from no change on the scale, -STEPS to STEPS; one-sided frames are at its ends.
+// The place on the scale from -STEPS to STEPS, 0 for no change; frames on one side only are at its ends.
 export function step(base, candidate) {
   if (base <= 0 && candidate <= 0) return 0;
   if (base <= 0) return STEPS;

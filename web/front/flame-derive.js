@@ -5,7 +5,7 @@ import { totals } from "./flame-layout.js";
 const IDLE = "do_idle";
 // Parts of the names of the functions through which an interrupt enters: as in lab/profiles/analysis/frame_names.py.
 const INTERRUPTS = ["interrupt", "sysvec", "softirq"];
-// Callers with less of the whole than this are not told apart: they could not be seen.
+// Callers with less of the whole than this are not distinguished: they would be too thin to see.
 const LEAST = 1 / 200_000;
 
 function named(tree, test) {
@@ -33,7 +33,7 @@ export function withoutIdle(tree) {
 // Roots of exact profiles that are not the workload's: as in lab/profiles/analysis/frame_names.py.
 const ASIDE = ["[interrupts]", "[kernel threads]"];
 
-// The same nodes without what came in between.
+// The same nodes without interrupts and kernel threads.
 export function withoutAside(tree) {
   const aside = named(tree, (name) => ASIDE.includes(name));
   const below = new Uint8Array(tree.parent.length);
@@ -45,7 +45,7 @@ export function withoutAside(tree) {
   return { ...tree, columns };
 }
 
-// Which names a term is part of, as a mark a name; without a term none.
+// Marks the names that contain a term, one mark per name; without a term none.
 export function matching(names, term) {
   const wanted = term.trim().toLowerCase();
   const marks = new Uint8Array(names.length);
@@ -68,7 +68,7 @@ export function matched(frames, marks) {
   return { found, share: frames.total[0] ? sum / frames.total[0] : 0 };
 }
 
-// The nodes callers are asked of: every sample's own frame, or the outermost ones of a symbol with all below them.
+// The nodes whose callers are wanted: every sample's own frame, or the outermost ones of a symbol with all below them.
 function seeds(tree, symbol) {
   if (!symbol) {
     const all = [];
@@ -87,8 +87,8 @@ function seeds(tree, symbol) {
   return { nodes: Int32Array.from(outermost), weights: tree.columns.map((one) => totals(tree, one)), title: symbol };
 }
 
-// The tree of callers: below the root the asked-for frames, below each who called it. All chains step outwards together,
-// so that a million of them cost one pass a level, and those too thin to be seen go no further.
+// The tree of callers: below the root the requested frames, below each its callers. All chains step outwards together,
+// so that a million of them cost one pass per level; chains that are too thin to see stop.
 export function inverted(tree, symbol) {
   const { nodes, weights, title } = seeds(tree, symbol);
   const sum = (node) => weights.reduce((all, column) => all + column[node], 0);
@@ -125,14 +125,14 @@ export function inverted(tree, symbol) {
   return derived(tree, title, parent, name, columns);
 }
 
-// The tree of callees: below the root the symbol of that very name, below it what it calls, from all its callers together.
+// The tree of callees: below the root the symbol of exactly that name, below it its callees, from all its callers together.
 export function calledBy(tree, symbol) {
   const marks = named(tree, (name) => name === symbol);
   const parent = [-1];
   const name = [tree.names.length];
   const columns = tree.columns.map(() => [0]);
   const groups = new Map();
-  // Of each node its place in the new tree; 0 is outside of it.
+  // The place of each node in the new tree; 0: outside of it.
   const place = new Int32Array(tree.parent.length);
   for (let i = 1; i < place.length; i++) {
     const above = place[tree.parent[i]];
@@ -152,7 +152,7 @@ export function calledBy(tree, symbol) {
   return derived(tree, symbol, parent, name, columns);
 }
 
-// A new tree with the names of another; the root's, which stands behind them, is title.
+// A new tree with the names of another; the root's name is title, and stands behind them.
 function derived(tree, title, parent, name, columns) {
   const names = { length: tree.names.length + 1, get: (i) => (i < tree.names.length ? tree.names.get(i) : title) };
   return {

@@ -25,5 +25,5 @@ export function readDifference(told) {
   };
 }
 
-// Null is a frame with too few samples to be told.
+// Null: the frame has too few samples for a test.
 const certainties = (column) => Float64Array.from(column, (value) => value ?? NaN);

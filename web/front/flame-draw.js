@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Draws the visible part of a layout. Cost goes with what is seen, not with the tree: a frame under a pixel ends its
-// row of siblings (they are no wider), and what lies outside the range or the rows is stepped over with all below it.
+// Draws the visible part of a layout. The cost depends on the visible part, not on the tree: a frame under a pixel ends
+// its row of siblings (they are no wider), and frames outside the range or the rows are skipped with all below them.
 
 export const ROW = 18;
 const FONT = '11px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
@@ -43,7 +43,7 @@ function rowTop(frames, i, scene) {
   return (scene.rootsOnTop ? frames.depth[i] + frames.rise : scene.rows - 1 - frames.depth[i]) * ROW - scene.top;
 }
 
-// Fills the frames of one half, first to last, and notes the ones with room for a name; returns how many are noted then.
+// Fills the frames of one half, first to last, and notes those with room for a name; returns the number of all noted frames.
 function boxes(context, frames, scene, { first, last, noted }) {
   const { x, total, end, parent, own } = frames;
   const { width, height } = scene;

@@ -60,7 +60,7 @@ export function layout(tree, weight) {
       depth++;
       continue;
     }
-    // Up to where a sibling waits; what is left behind ends here.
+    // Climb until there is a next sibling; the frames left behind end here.
     for (;;) {
       out.end[here] = place + 1;
       free = out.x[here] + out.total[here];
@@ -75,8 +75,8 @@ export function layout(tree, weight) {
   return out;
 }
 
-// Two layouts that have one symbol below their roots, as one: the symbol with what it calls, and above it who calls it. The
-// callers' own frame of the symbol, at the index callers, only stands for its half; depths above the symbol are negative.
+// Two layouts that have one symbol below their roots, as one: the symbol with its callees, and its callers above it. The
+// callers' own frame of the symbol, at the index `callers`, only represents its half; depths above the symbol are negative.
 export function sandwiched(callees, callers) {
   const below = callees.count - 1;
   const count = below + callers.count - 1;
@@ -118,7 +118,7 @@ export function frameAt(frames, place, depth) {
 // In a path: the way goes up, to the callers.
 const UP = "..";
 
-// Names from below the root to a frame, and back: what an address keeps. follow() stops where a name is missing.
+// An address keeps a frame as the names from below the root to it; follow() leads back, and stops at a missing name.
 export function pathTo(frames, index) {
   const path = [];
   for (let i = index; i > 0 && i !== frames.callers; i = frames.parent[i]) path.push(frames.names.get(frames.name[i]));

@@ -8,7 +8,7 @@ import { grouped } from "./numbers.js";
 
 const sum = (column) => column.reduce((all, value) => all + value, 0);
 
-// The trees of a view: what a symbol calls and who calls it, who calls a symbol or every one, or the tree itself.
+// The trees of a view: the callees and callers of a symbol, the callers of a symbol or of every one, or the tree itself.
 function seenFrom(tree, { around, callers }) {
   if (around) return [calledBy(tree, around), inverted(tree, around)];
   return [callers ? inverted(tree, callers === "*" ? "" : callers) : tree];
@@ -27,7 +27,7 @@ export class Model {
     this.trees = told ?? seenFrom(busy, state);
     this.sums = this.trees.map((one) => one.columns.map((column) => totals(one, column)));
     this.differs = tree.columns.length === 2;
-    // What a share is of, or samples are counted for: all of a side's, or one boot.
+    // The unit of shares, all weight of a side; or the unit of samples, one boot.
     this.units = state.counts ? tree.boots ?? [1, 1] : this.wholes.map((whole) => whole || 1);
     const halves = this.trees.map((one, half) => layout(one, this.differs ? this.blend(one, this.sums[half]) : one.columns[0]));
     this.frames = halves.length > 1 ? sandwiched(...halves) : halves[0];
@@ -37,13 +37,13 @@ export class Model {
     this.idleShare = 1 - sum(this.wholes) / (sum(tree.columns.map((column) => sum(column))) || 1);
   }
 
-  // Width of a frame in a difference: the mean of both sides, so that what is on one side only is kept.
+  // Width of a frame in a difference: the mean of both sides, so that frames on one side only are kept.
   blend(tree, sums) {
     const [a, b] = tree.columns;
     const units = this.units.map((unit) => 2 * unit);
     const own = Float64Array.from(a, (value, i) => value / units[0] + b[i] / units[1]);
     if (!this.state.common) return own;
-    // What is on one side only falls to the frame it was called from.
+    // The weight of a frame on one side only goes to its caller.
     for (let i = own.length - 1; i > 0; i--) {
       if (sums[0][i] > 0 && sums[1][i] > 0) continue;
       own[tree.parent[i]] += own[i];
@@ -93,7 +93,7 @@ export class Model {
   say(i) {
     if (this.differs) return ofDifference(this.sides(i), this.labels, this.state.counts ? this.amount : percent, this.state.unit);
     const { total, own, callers } = this.frames;
-    // Of a caller all is spent in what it calls here.
+    // All weight of a caller is in its callees here.
     const inside = this.state.callers || i >= callers ? 0 : own[i];
     return ofFrame({ name: this.name(i), total: total[i], own: inside, whole: this.whole || 1 }, this.amount);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What of a view its address keeps. Short things are in the query, which the server may read; the zoomed frame's names
-// are in the fragment, which no server limits.
+// The parts of a view that its address keeps. Short ones are in the query, which the server may read; the zoomed frame's
+// names are in the fragment, whose length no server limits.
 
 const FLAGS = { icicle: ["view", "icicle"], idle: ["idle", "shown"], counts: ["scale", "samples"], common: ["sides", "both"] };
-// Of waits and of instructions, amounts are what is compared unless shares are asked for.
+// For waits and instructions, amounts are compared unless shares are requested.
 const AMOUNTS = { ...FLAGS, counts: ["scale", "shares"] };
-// around: whose callers and callees the picture shows, and the server's tables.
+// around: the symbol whose callers and callees the picture and the server's tables show.
 const TEXTS = ["search", "callers", "around"];
 
 // unit: of the profile's weights.

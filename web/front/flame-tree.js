@@ -2,13 +2,13 @@
 // A profile in the browser: the packed form of lab/profiles/analysis/frame_tree.py, unpacked into typed arrays.
 //
 // A tree is {names, parent, name, columns, q}: nodes in preorder, node 0 the root, parent[i] < i. Each column counts
-// samples whose innermost frame a node is: one column for a profile, two (base, candidate) for a difference.
-// q is null or one value a node; of a difference also qSamples and boots, samples of how many boots each side counts. names.get(i) is text to show; it must never become markup.
+// the samples whose innermost frame is the node: one column for a profile, two (base, candidate) for a difference.
+// q is null or one value per node; a difference also has qSamples, and boots: the number of boots counted on each side. names.get(i) is text to show; it must never become markup.
 
 export class TreeDamaged extends Error {}
 
 const MAGIC = [0x4b, 0x50, 0x54, 0x31];
-// What would hide or reorder its neighbours: controls, zero-width characters, changes of direction.
+// Characters that would hide or reorder their neighbours: controls, zero-width characters, changes of direction.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 export const shown = (text) => text.replace(UNSEEN, "\ufffd");

@@ -35,7 +35,7 @@ export class FlameView {
     this.draw();
   }
 
-  // What of the weight is seen, of the half that a frame is in: who calls a symbol is zoomed apart from what it calls.
+  // The visible range of weight in the half of a frame: a symbol's callers and callees are zoomed separately.
   range(index) {
     const { callers, total } = this.frames;
     return (index >= callers) === (this.root >= callers) ? [this.from, this.to] : [0, total[0]];

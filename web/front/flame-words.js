@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What is said of a frame: in the detail line, to screen readers, and as its label in a difference.
+// The description of a frame: in the detail line, to screen readers, and as its label in a difference.
 import { CERTAIN } from "./flame-colours.js";
 import { grouped } from "./numbers.js";
 
@@ -28,7 +28,7 @@ export function cycles(count) {
 
 const TIMES = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
 
-// Nanoseconds in the largest unit of which there is one.
+// Nanoseconds in the largest unit that makes at least 1.
 export function time(ns) {
   const [unit, size] = TIMES.find(([, least]) => ns >= least) ?? TIMES[3];
   return `${grouped(ns / size, { maximumSignificantDigits: 4 })}\u00a0${unit}`;
@@ -66,7 +66,7 @@ export function ofDifference(one, labels, say, unit = "samples") {
   return `${cut(one.name)}: ${sides}, ${change}, ${sure}`;
 }
 
-// Shape beside colour: which way a certain change goes, and what is on one side only.
+// A shape beside the colour: the direction of a certain change, or the one side that has the frame.
 export function mark(one) {
   const side = one.base <= 0 ? "+ " : one.candidate <= 0 ? "− " : "";
   if (!(one.q <= CERTAIN)) return side;

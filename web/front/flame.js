@@ -45,12 +45,12 @@ class Page {
     return place ? `${this.model.say(i)} · ${place}` : this.model.say(i);
   }
 
-  // Of the whole graph's root there is nothing to say.
+  // There is nothing to say about the root of the whole graph.
   hint(i) {
     return i > 0 || this.state.around ? this.line(i) : HINT;
   }
 
-  // File and line of functions, where line tables told them.
+  // Fetches the file and line of functions, if there are line tables.
   async askForLines() {
     const response = await fetch(box.dataset.lines);
     if (!response.ok) return;
@@ -79,7 +79,7 @@ class Page {
     link.textContent = `Callers and callees of ${cut(name)}`;
   }
 
-  // What a difference's trees seen from a symbol are certain of takes every boot to tell: they come from the server.
+  // The certainty of a difference seen from a symbol depends on every boot: the server computes these trees.
   async askForTrees() {
     const { around, callers, idle } = this.state;
     const views = around ? [{ callees: around }, { callers: around }] : callers ? [{ callers }] : [];
@@ -130,7 +130,7 @@ class Page {
     part("mode").textContent = this.state.callers ? `Inverted: below ${whose} stands who called it.` : "";
   }
 
-  // Of the focused frame's symbol; else of what is searched; else of every symbol.
+  // Toggles the callers of the focused frame's symbol, or else of the search, or else of every symbol.
   invert() {
     if (this.state.callers) this.keep({ callers: "", at: [] });
     else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The submission form: files too large are told before they are sent, a form that is on its way is not sent again.
+// The submission form: reports files that are too large before they are sent, and sends no form twice.
 
 const files = document.getElementById("files");
 
@@ -16,7 +16,7 @@ for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", () => {
     const said = form.querySelector("[data-busy]");
     if (said) said.textContent = said.dataset.busy;
-    // Disabled only now: a disabled button is not sent along.
+    // Disabled only now: the value of a disabled button would not be sent.
     setTimeout(() => {
       for (const button of [...form.elements, ...document.querySelectorAll(`button[form="${form.id}"]`)]) {
         if (button.type === "submit") button.disabled = true;
@@ -25,7 +25,7 @@ for (const form of document.querySelectorAll("form[method=post]")) {
   });
 }
 
-// Coming back from the next page, everything works again.
+// Enables the buttons again when the reader comes back from the next page.
 addEventListener("pageshow", () => {
   for (const button of document.querySelectorAll("button[disabled]")) button.disabled = false;
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A log that grows: what was written since the last look is asked for by its place and put at the end, as text.
+// A growing log: requests the part after the last known offset, and appends it as text.
 
 const STEP = 1500;
 const MOST_WAIT = 30000;

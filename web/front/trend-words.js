@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What is said of a point of a trend, and which stretch of it an address keeps.
+// The description of a point of a trend, and the stretch of the trend that an address keeps.
 import { shown } from "./flame-tree.js";
 import { grouped } from "./numbers.js";
 

@@ -52,7 +52,7 @@ function drawSteps(chart) {
   ctx.restore();
 }
 
-// Notes as marks at the top, above their revisions; what they say is told with the revision.
+// Notes as marks at the top, above their revisions; their text is shown with the revision.
 function drawNotes(chart) {
   const { ctx, bbox } = chart;
   const size = 6 * devicePixelRatio;

@@ -38,7 +38,7 @@ def host(address: str) -> str:
 
 @register.filter
 def at_least_now(moment: datetime) -> datetime:
-    """Return a moment that is still to come; one that has passed is now."""
+    """Return a moment in the future as it is; for one in the past, return now."""
     return max(moment, timezone.now())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Text of people on a page: plain, with its links made links."""
+"""People's text on a page: plain, but with clickable links."""
 
 import re
 
@@ -14,13 +14,13 @@ register = template.Library()
 register.filter("author_name", author_name)
 register.filter("may_change", may_change)
 
-# Nothing but http and https; a full stop or bracket that ends a sentence is not of the link.
+# Only http and https; a full stop or bracket that ends a sentence is not part of the link.
 _LINK = re.compile(r"(https?://[^\s<>\"'`\\]+[^\s<>\"'`\\.,;:!?)\]}])")
 
 
 @register.filter
 def linked(text: str) -> SafeString:
-    """Escape a text and make what begins with http:// or https:// a link that tells the other site nothing."""
+    """Escape a text and turn its http:// and https:// addresses into links that send the other site no referrer."""
     # Every second part is a link.
     parts = enumerate(_LINK.split(text))
     return format_html_join("", "{}", ((_link(part) if place % 2 else part,) for place, part in parts))

@@ -22,13 +22,13 @@ _DRAWN = {
 
 @register.filter
 def tone(word: str) -> str:
-    """Return the CSS class of a verdict; of any other word, the word."""
+    """Return the CSS class of a verdict; any other word is returned as it is."""
     return VERDICTS[word].tone if word in VERDICTS else word
 
 
 @register.filter
 def symbol(word: str) -> str:
-    """Return the shape of a verdict; of any other word, the word."""
+    """Return the shape of a verdict; any other word is returned as it is."""
     return VERDICTS[word].symbol if word in VERDICTS else word
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Signing in and out, and one's own account: tokens, password. All by Django's own views, in our look."""
+"""Signing in and out, and one's own account: tokens, password. Django's own views check passwords, in our look."""
 
 from typing import Any
 
@@ -41,19 +41,19 @@ _SCOPES = {
 
 
 class SignIn(LoginView):
-    """Sign in by name and password; who is signed in already goes on."""
+    """Sign in by name and password; a user who is already signed in is redirected."""
 
     template_name = "web/sign_in.html"
     redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Try a password, unless too many were wrong from this address, whatever the names were."""
+        """Check a password, unless too many from this address were wrong, for whatever names."""
         if too_many_wrong_from(client_address(request)):
             return locked_out(request, None, None)
         return super().post(request, *args, **kwargs)
 
     def form_invalid(self, form: Any) -> HttpResponse:
-        """Show the form again; the audit log hears of it, for the status does not tell."""
+        """Show the form again; tell the audit log, since the status does not show the failure."""
         self.request.audit_rule = "wrong password"  # type: ignore[attr-defined]
         return super().form_invalid(form)
 
@@ -65,7 +65,7 @@ class ChangePassword(PasswordChangeView):
     success_url = reverse_lazy("account")
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Change it; other browsers are signed out and all tokens end by that."""
+        """Change the password; this signs out other browsers and ends all tokens."""
         ended = end_tokens(person(self.request))
         tokens = (
             f" and {ended} API token{'s' if ended > 1 else ''} ended: make new ones below" if ended else ""
@@ -84,7 +84,7 @@ class ChoosePassword(PasswordResetConfirmView):
     post_reset_login_backend = _BACKEND
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Set it, and end what somebody who knew the last one may have made."""
+        """Set the password, and end all tokens: somebody who knew the old one may have made some."""
         end_tokens(form.user)
         return super().form_valid(form)
 
@@ -166,9 +166,9 @@ def change_mails(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def stop_mails(request: HttpRequest, secret: str) -> HttpResponse:
-    """The link in each mail: POST turns the mails off, as mail programs do by RFC 8058; looking at it changes nothing.
+    """The link in each mail: POST turns the mails off, as mail programs do by RFC 8058; GET changes nothing.
 
-    Programs that check links in mails look at them. The signature stands for the form's own token.
+    Programs that check links in mails send a GET. The link's signature replaces the form's CSRF token.
     """
     user = user_of(secret)
     if request.method == "POST":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Searches for the commit that brought a step: all of them, and one with its steps."""
+"""Searches for the commit that caused a step: all of them, and one with its steps."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Changes to an experiment: cancel it, run it again, keep it, say how urgent it is."""
+"""Changes to an experiment: cancel it, run it again, keep it, set its priority."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -21,7 +21,7 @@ from web.words import count
 @needs("submit")
 @require_http_methods(["GET", "HEAD", "POST"])
 def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    """Ask whether to cancel an experiment, or do so; one that is over is left as it is, and said to be."""
+    """Ask whether to cancel an experiment, or do so; a finished one stays as it is, and a message says so."""
     page = get_experiment(experiment_id)
     if (
         request.method != "POST"
@@ -65,7 +65,7 @@ def rerun(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 
 def _handed_over(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    """Leave it to a worker, which has to fetch the tree first."""
+    """Hand the re-run to a worker, which has to fetch the tree first."""
     try:
         row = hand_over_rerun(experiment_id=experiment_id, by=person(request))
     except LabError as exc:
@@ -92,7 +92,7 @@ def keep(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @needs("submit")
 @require_POST
 def change_priority(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    """Say how urgent an experiment is; one that is over is left as it is, and said to be."""
+    """Set the priority of an experiment; a finished one stays as it is, and a message says so."""
     asked = request.POST.get("priority", "")
     try:
         set_priority(experiment_id=experiment_id, priority=asked, by=person(request))

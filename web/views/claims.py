@@ -19,7 +19,7 @@ def claim_tables(claims: Iterable[VariantClaims]) -> list[dict[str, Any]]:
 def claim_table(variant_claims: VariantClaims, operation: str = "") -> dict[str, Any]:
     """Return one variant's table. operation: what the instructions of exact profiles are counted for, such as "open".
 
-    unseen: of the diff, but in no profile. unclaimed: the other way round.
+    unseen: in the diff, but in no profile. unclaimed: changed, but in no diff.
     """
     return {
         "variant": variant_claims.variant,
@@ -82,7 +82,7 @@ def _amount(value: float, unit: Unit) -> str:
 
 
 def counted(value: float) -> str:
-    """A count an operation: whole where it is whole, else with two decimals, or three digits if it is small."""
+    """Return a count per operation: whole numbers as they are, others with two decimals, or two digits below 0.01."""
     if value == round(value):
         text = f"{value:,.0f}"
     elif abs(value) >= 0.01:

@@ -133,7 +133,7 @@ def _section(
 def _deciding(metrics: list[MetricData]) -> list[MetricData]:
     """Return the metric to show open, or all where none is primary.
 
-    Of a case on several numbers of CPUs it is the one on the most, where waiting shows; the curve has the others.
+    In a case on several numbers of CPUs, it is the metric on the most CPUs, where waiting shows; the curve has the others.
     """
     primary = [metric for metric in metrics if metric["primary"]]
     by_cpus = {int(name[2]): metric for metric in primary if (name := CYCLES.fullmatch(metric["name"]))}
@@ -220,7 +220,7 @@ def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) 
 
 
 def _alarms(metric: MetricData) -> str:
-    """Return how far this metric can be trusted here: what A/A comparisons have called so far."""
+    """Return how far this metric can be trusted here: the share of A/A comparisons that called a change."""
     seen = metric["alarms"]
     return f"control: {seen['called']} of {seen['compared']} wrongly flagged" if seen["compared"] else ""
 

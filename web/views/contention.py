@@ -21,14 +21,14 @@ from web.words import change, number, share
 # As workloads/contention.py names the metric of each number of CPUs.
 CYCLES = re.compile(r"cycles_per_(\w+)_(\d{1,2})")
 _MOST_FUNCTIONS, _MOST_PLACES = 12, 6
-# As workloads/contention.py has it of every metric.
+# The margin of every metric in workloads/contention.py.
 _MARGIN = 0.02
 
 
 def contention(data: ComparisonData, case: CaseData, medians: Sequence[ShownBoot]) -> dict[str, Any] | None:
     """Return the curves and the waiting of a case, None under another clock or without a boot that was replayed.
 
-    plot: cycles an operation, times those of the base on the fewest CPUs. variants, functions and places are of the
+    plot: cycles per operation, as a multiple of the base's on the fewest CPUs. variants, functions and places are of the
     variants' median boots, on the most CPUs.
     """
     boots = [boot for boot in medians if isinstance(boot.extras.get("contention"), Mapping)]
@@ -73,7 +73,7 @@ def _graphs(data: ComparisonData, case: CaseData, variants: Sequence[str]) -> li
 
 
 def _curves(base: str, case: CaseData) -> tuple[str, dict[str, dict[int, float]]]:
-    """Return the operation's name, and by variant and CPUs the cycles against the base on the fewest CPUs."""
+    """Return the operation's name, and the cycles by variant and CPUs, relative to the base on the fewest CPUs."""
     cycles: dict[str, dict[int, float]] = defaultdict(dict)
     operation = ""
     for metric in case["metrics"]:
@@ -96,7 +96,7 @@ def _curves(base: str, case: CaseData) -> tuple[str, dict[str, dict[int, float]]
 
 
 def _functions(reports: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the functions that CPUs wait in with each variant's share, those of the largest share of any first."""
+    """Return the functions that CPUs wait in, with each variant's share; the largest share of any variant first."""
     cycles: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(reports))
     for place, each in enumerate(reports):
         for row in each["functions"]:
@@ -139,7 +139,7 @@ def _chain(row: Mapping[str, Any]) -> str:
 
 
 def _sensitivity(data: ComparisonData, case: CaseData) -> tuple[str, ...]:
-    """Return for each variant whether its change stays where every latency of the machine is half or twice as long."""
+    """Return for each variant whether its change stays the same if every latency of the machine is halved or doubled."""
     cycles = cycles_by_latency(case["id"])
     controls = {row["name"] for row in data["variants"] if row["role"] in CONTROLS}
     base = cycles.pop(data["base"]["name"], {})
@@ -164,7 +164,7 @@ _LEAST_REACH = 2.0
 
 
 def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> dict[str, Any] | None:
-    """Place the curves of variants: name → CPUs → slowdown against one CPU alone, 1 or more.
+    """Place the curves of variants: name → CPUs → slowdown against the base on the fewest CPUs.
 
     Values that are not positive numbers are left out; None where nothing is left.
     rows: the same data, CPUs and then a value of each curve or "–".

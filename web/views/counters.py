@@ -32,7 +32,7 @@ _HEADS = (
 
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """The counters of one case; ?rows=all all of them."""
+    """The first counters of one case; all of them with ?rows=all."""
     page = counter_page(experiment_id, case_id)
     lines = [{"source": row.source, "name": row.name, "cells": _texts(page, row.cells)} for row in page.rows]
     shown = lines if request.GET.get("rows") == "all" else lines[:_FIRST]
@@ -53,7 +53,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
 
 @require_safe
 def as_csv(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """A line a counter and variant; numbers are per timed iteration."""
+    """One line per counter and variant; numbers are per timed iteration."""
     page = counter_page(experiment_id, case_id)
     text = io.StringIO()
     writer = csv.writer(text)
@@ -88,7 +88,7 @@ def _texts(page: CounterPage, cells: tuple[CounterCell, ...]) -> list[dict[str, 
 
 
 def counter_text(cell: CounterCell, *, base: bool) -> dict[str, str]:
-    """One cell in words: median and its interval, change and its interval, ▲ or ▼ where it certainly moved."""
+    """One cell in words: median and its interval, change and its interval, ▲, ▼ or ◆ for a significant change."""
     if cell.median is None:
         return {"value": NONE}
     words = {

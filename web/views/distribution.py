@@ -21,7 +21,7 @@ def spread(case: CaseSpread) -> dict[str, Any]:
 
 
 def _plot(metric: MetricSpread) -> dict[str, Any]:
-    """Return one metric's strip plot; few: what the range of so few boots is worth, in percent."""
+    """Return one metric's strip plot; few: the confidence of the ranges in percent, if few boots keep it below 95."""
     few = [variant.middle.level for variant in metric.variants if variant.middle.level < _CERTAIN]
     return {
         "metric": metric.metric,

@@ -29,7 +29,7 @@ _EVIDENCE_LINES = 14
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
-    """The experiments that fit the address, a page of them; an address with empty filters becomes one without."""
+    """A page of the experiments that match the address; an address with empty filters is redirected to one without."""
     query = request.GET.dict()
     if any(not value for value in query.values()):
         return redirect(f"{request.path}{address({k: str(v) for k, v in query.items()})}")
@@ -80,7 +80,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 @require_safe
 def live(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    """The part of that page that changes; it asks for itself again until the experiment is over."""
+    """The part of that page that changes; it reloads itself until the experiment is over."""
     page = experiment_page(experiment_id)
     return render(request, "web/experiment_live.html", _live(request, page))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One page a verdict: the effect, what guards it, and what moved with it."""
+"""One page per verdict: the effect, its safeguards, and the measurements that moved with it."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -52,7 +52,7 @@ def explain(
     errors: dict[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page of one verdict, with what was typed of a decision that was refused."""
+    """Return the page of one verdict, with a refused decision as it was typed."""
     page = explanation(experiment_id, comparison_id, root=django_settings.HOME)
     cell = page.cell
     axis = span([cell["low"], cell["ratio"], cell["high"]], cell["margin"])

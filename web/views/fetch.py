@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page of a preview or submission in a worker's hands: how far it is, then what it led to."""
+"""The page of a preview or submission that a worker carries out: its progress, then its result."""
 
 import re
 from dataclasses import replace
@@ -35,7 +35,7 @@ _RECEIVED = TypeAdapter(tuple[Received, ...])
 @needs("submit")
 @require_safe
 def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
-    """Return how far it is while it is open; then the form with the preview or the faults, or the experiment."""
+    """Return its progress while it is open; then the form with the preview or the faults, or the experiment."""
     row = look_at_fetch(fetch_id=fetch_id, by=person(request))
     if row.state in OPEN:
         return render(request, "web/fetch.html", _live(row))
@@ -51,7 +51,7 @@ def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
 @needs("submit")
 @require_safe
 def live(request: HttpRequest, fetch_id: int) -> HttpResponse:
-    """The part of that page that changes; once it is over, the whole page is asked for again."""
+    """The part of that page that changes; once the fetch is over, the browser reloads the whole page."""
     row = look_at_fetch(fetch_id=fetch_id, by=person(request))
     answer = render(request, "web/fetch_live.html", _live(row))
     if row.state not in OPEN:
@@ -98,7 +98,7 @@ def _why_not(row: Fetch) -> str:
 
 
 def _result(row: Fetch) -> FormPage:
-    """The form as it was sent, with what was fetched for it, and the preview or why there is none."""
+    """Return the form as it was sent, with the fetched series, and the preview or the reason why there is none."""
     previewing = row.kind == Fetch.Kind.PREVIEW
     typed: TypedForm | None
     if "typed" not in row.form:

@@ -35,14 +35,14 @@ def show(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
-    """Show what somebody's experiments do, and what they own."""
+    """Show the user's experiments, and everything else that the user owns."""
     return render(request, "web/mine.html", {"work": own_work(person(request))})
 
 
 @login_required
 @require_POST
 def seen(request: HttpRequest) -> HttpResponse:
-    """Mark what is finished as seen."""
+    """Mark the finished experiments as seen."""
     mark_seen(person(request))
     messages.success(request, "Marked as seen. Experiments that finish from now on are listed here.")
     return redirect("mine")

@@ -24,7 +24,7 @@ def alive(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """200 where everything the lab needs is there, else 503; problems are shown to permitted clients."""
+    """Answer 200 if everything that the lab needs is available, else 503; problems are shown to permitted clients."""
     checks = readiness()
     ok = all(check.ok for check in checks)
     answer: dict[str, object] = {"ready": ok}
@@ -37,7 +37,7 @@ def ready(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """All of them; 403 with one line for who may not see them."""
+    """Return all figures; 403 with one line for clients that may not see them."""
     if not may_watch(request):
         text = "these figures are for operators: send an operator's token, or add your network to KPERFLAB_METRICS_FROM\n"
         return HttpResponse(text, content_type="text/plain", status=403)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hooks and what they were sent: each submitter's own, for operators all."""
+"""Hooks and their deliveries: each submitter's own, and all for operators."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -79,7 +79,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @needs("submit")
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, hook_id: int) -> HttpResponse:
-    """The same form for one that is there."""
+    """The same form for an existing hook."""
     hook = own_hook(hook_id=hook_id, by=person(request))
     if request.method == "POST":
         return _saved(request, hook)

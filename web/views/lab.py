@@ -33,7 +33,7 @@ from web.words import duration
 _LOW = 0.05
 
 
-# Rows of each list, what needs a person first; the API has all.
+# Rows of each list; those that need a person come first. The API has all.
 _TARGETS, _OTHERS = 25, 10
 # Queues without a worker that have a line each.
 _NAMED = 3
@@ -52,12 +52,12 @@ def show(request: HttpRequest) -> HttpResponse:
 @needs("operate")
 @require_safe
 def live(request: HttpRequest) -> HttpResponse:
-    """The same without the page around it, which asks for it again and again."""
+    """Return the part of the page that changes; the page polls it."""
     return render(request, "web/lab_live.html", _now(request))
 
 
 def _asked(query: QueryDict) -> FleetFilter:
-    """Read the address; a state that is none of ours narrows nothing."""
+    """Read the filters from the address; an unknown state filters nothing."""
     state = query.get("state", "")
     return FleetFilter(searched(query), query.get("group", "")[:100], state if state in STATES else "")
 
@@ -119,7 +119,7 @@ def _troubles(group: GroupLine) -> list[tuple[str, str, int]]:
 
 
 def _worst(queues: Sequence[QueueLine]) -> list[QueueLine]:
-    """Return those to look at: without a worker, then of builds, then what has waited longest."""
+    """Return the queues to look at: first those without a worker, then those of builds, then by the longest wait."""
     ordered = sorted(
         queues, key=lambda queue: (not queue.forsaken, queue.name.startswith("target."), -queue.oldest_s)
     )
@@ -164,7 +164,7 @@ def return_claim(request: HttpRequest, kind: Kind, work: str) -> HttpResponse:
 @needs("operate")
 @require_safe
 def audit_log(request: HttpRequest) -> HttpResponse:
-    """Show the log; ?refused=1 only what was refused, ?person=NAME of one person alone."""
+    """Show the log; with ?refused=1 only refused requests, with ?person=NAME only those of one person."""
     name, refused = request.GET.get("person", "")[:150], request.GET.get("refused") == "1"
     page = audit_page(page_number(request), name=name, refused=refused)
     return render(

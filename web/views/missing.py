@@ -11,7 +11,7 @@ from lab.errors import NotAllowed, UnknownRow
 
 
 class ErrorPages(MiddlewareMixin):
-    """Middleware: a row that does not exist becomes a page that does not, and what one may not do a 403."""
+    """Middleware: a row that does not exist becomes a 404, and a forbidden action a 403."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Return the page that stands for an error of the lab; None leaves it to Django."""
@@ -29,11 +29,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def not_allowed(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """The friendly 403: who one is, and who could do it."""
+    """The friendly 403: the user's account, and who can allow it."""
     return render(request, "403.html", {"said": str(exception or "")}, status=403)
 
 
 def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Answer a form without its secret: it is older than the sign-in, or another site sent it."""
+    """Answer a form without a valid CSRF token: it is older than the sign-in, or another site sent it."""
     said = "This form came from another site, or you have signed in since. Go back, reload the page and send it again."
     return render(request, "403.html", {"said": said}, status=403)

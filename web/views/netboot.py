@@ -58,18 +58,18 @@ HOLD_S = 5.0
 """The time for which a machine's request for the next boot is held, before the machine retries."""
 LOOK_S = 0.2
 MOST_HELD = 2
-"""Of a server process's threads; machines beyond that are answered at once."""
+"""The most threads of a server process that hold requests; further machines are answered at once."""
 _holding = BoundedSemaphore(MOST_HELD)
 
 
 class NetbootLimit(LoginLimit):
-    """Scripts asked for, and tokens that are none, from one address."""
+    """Limit the script requests and the invalid tokens from one address."""
 
     scope = "netboot"
 
 
 def _answers_machines(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Tell what speaks against a request in a status and one line."""
+    """Report the refusal of a request as a status and one line."""
 
     @csrf_exempt
     @login_not_required
@@ -107,7 +107,7 @@ def script(request: HttpRequest, mac: str) -> HttpResponseBase:
 @_answers_machines
 @require_GET
 def boot_script(request: HttpRequest, mac: str, number: int) -> HttpResponseBase:
-    """The iPXE script of the boot that waits, once, or else the machine's own disk."""
+    """Return the iPXE script of the waiting boot, once; else a script for the machine's own disk."""
     if refused := _too_often(request):
         return refused
     url = netboot_url()
@@ -154,7 +154,7 @@ def _await_following(token: str, address: str) -> Following | None:
 
 
 def _script(offer: Following, url: str) -> str:
-    """Line by line, and paths for addresses: the machine asks nobody else."""
+    """Write it line by line, with paths for addresses: the machine contacts no other server."""
     return FOLLOWING.format(
         kernel_sha256=offer.kernel_sha256,
         initrd_sha256=offer.initrd_sha256,
@@ -169,7 +169,7 @@ def _script(offer: Following, url: str) -> str:
 @_answers_machines
 @require_POST
 def piece(request: HttpRequest, token: str, stream: str, number: int) -> HttpResponseBase:
-    """Take a piece of the records or the console; one that was taken before is thanked for again."""
+    """Take a piece of the records or the console; a repeated piece is acknowledged again."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal() or len(length) > 9 or int(length) > PIECE_BYTES:
         return _say(f"a piece has a Content-Length of at most {PIECE_BYTES}", 413)
@@ -211,13 +211,13 @@ def _say(text: str, status: int) -> HttpResponse:
 
 CHUNK = 256 << 10
 Read = Callable[[int, int], bytes]
-"""At most so many bytes (the second) from a place on (the first); fewer only at the end."""
+"""Read at most a number of bytes (the second) from an offset on (the first); fewer only at the end."""
 # Numbers of more digits are no places in a file, and Python is slow at reading them.
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 def stream_file(size: int, read: Read, asked: str) -> HttpResponseBase:
-    """A file. asked: the request's Range header, "" without one; what it means otherwise than one range is ignored."""
+    """Return a file. asked: the request's Range header, "" without one; anything but a single range is ignored."""
     match = _RANGE.fullmatch(asked.strip())
     ranged = match is not None and bool(match[1] or match[2])
     start, end = 0, size - 1

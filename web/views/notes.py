@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Writing, editing and deleting notes; what is refused comes back on a page of its own, as typed."""
+"""Writing, editing and deleting notes; a refused note comes back on a page of its own, as typed."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -49,7 +49,7 @@ def _written(
 @needs("submit")
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, note_id: int) -> HttpResponse:
-    """One's own note, to write again or to delete."""
+    """One's own note, to edit or to delete."""
     note = get_note(note_id)
     back = _back(note)
     if request.method != "POST":
@@ -93,7 +93,7 @@ def _back(note: Note) -> str:
 @needs("submit")
 @require_POST
 def on_trend(request: HttpRequest, key: str) -> HttpResponse:
-    """A new note on a revision of a trend; what is refused comes back as it was typed."""
+    """A new note on a revision of a trend; a refused note comes back as it was typed."""
     page = trend_page(key)
     revision, text = request.POST.get("revision", ""), request.POST.get("text", "")
     everywhere = request.POST.get("everywhere") == "1"

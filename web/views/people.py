@@ -60,7 +60,7 @@ def link(request: HttpRequest, user_id: int) -> HttpResponse:
 @needs("operate")
 @require_POST
 def change(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Another role or mail address, or in or out."""
+    """Change the role or the mail address, or lock or unlock the account."""
     by = person(request)
     try:
         if "active" in request.POST:

@@ -25,14 +25,14 @@ from web.words import number, quantity, share, times_between
 _ASKED_AT_MOST = 8
 # Below this share of a variant's samples a symbol says nothing.
 _LEAST_OWN = 0.0005
-# So many symbols are shown unless all are asked for, and so many then.
+# The most symbols that are shown: by default, and when all are requested.
 _ROWS, _ALL_ROWS = 20, 1000
 _KEPT = ("kind", "variant", "boot", "against", "symbols", "rows")
 
 
 @require_safe
 def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    """Lead to the first case, whose profiles are the ones to see."""
+    """Redirect to the first profiled case, or else to the first case."""
     row = get_experiment(experiment_id)
     runs = row.runs.filter(purpose="profiled", state="done")
     profiled = set(runs.values_list("case", flat=True))
@@ -44,9 +44,9 @@ def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """The profiles of one case. ?kind= of what, ?variant= whose flame graph, ?boot= which boot of it, ?against= what it is
-    compared with (the first patch with the base, if neither is asked for), ?symbols= what to split by caller, ?around= whose
-    callers and callees to show, ?rows=all all symbols. What else the query holds is read by web/front/flame-state.js.
+    """The profiles of one case. ?kind= the kind of profile, ?variant= the variant to draw, ?boot= one boot of it, ?against= the
+    variant to compare it with (by default, the first patch against the base), ?symbols= the symbols to split by caller,
+    ?around= the symbol whose callers and callees to show, ?rows=all every symbol. web/front/flame-state.js reads the rest.
     """
     asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST])
     kind = request.GET.get("kind", "")
@@ -124,7 +124,7 @@ def _shares_line(page: ProfilePage) -> str:
 
 
 def _kept_sides(chosen: ProfileColumn | None, against: ProfileColumn | None, around: str) -> dict[str, str]:
-    """Return the query's part that holds for every kind of profiles."""
+    """Return the part of the query that is valid for every kind of profiles."""
     sides = {"variant": chosen.variant if chosen else "", "against": against.variant if against else ""}
     return {name: value for name, value in (sides | {"around": around}).items() if value}
 
@@ -159,7 +159,7 @@ def _sides(page: ProfilePage, asked: Mapping[str, str]) -> tuple[ProfileColumn |
 def _opposites(
     page: ProfilePage, chosen: ProfileColumn, against: ProfileColumn | None
 ) -> list[tuple[str, str, bool]]:
-    """Return the variants to compare with: a label, a query, whether it is shown now. The base is what others are compared with."""
+    """Return the variants to compare with: a label, a query, whether it is shown now. The base is always the second side."""
     links = []
     for column in page.columns:
         if column is chosen:
@@ -213,9 +213,9 @@ def _halves(files: dict[str, str], around: str) -> list[dict[str, str]]:
 
 
 def share_of(cell: ShareCell) -> dict[str, Any]:
-    """One cell in words, and as a width of 100; its 95 % interval, and ▲ or ▼ where it certainly moved.
+    """One cell in words, and as a width of 100; its 95 % interval, and ▲ or ▼ for a significant change.
 
-    part: of waits, whose text is a time, their share.
+    part: for waits, whose text is an amount, their share.
     """
     part = share(cell.share, 1.0)
     words: dict[str, Any] = {"text": part, "width": round(100 * min(max(cell.share, 0.0), 1.0), 2)}
@@ -238,7 +238,7 @@ def share_of(cell: ShareCell) -> dict[str, Any]:
 def _symbols(page: ProfilePage, around: str) -> list[dict[str, Any]]:
     """Return the symbols worth a line, in themselves and with what they call.
 
-    The one asked for is always there, and open: its callers and callees follow.
+    The requested symbol is always included and open: its callers and callees follow.
     """
     rows: list[dict[str, Any]] = [
         {
@@ -279,7 +279,7 @@ def _row(name: str, level: int, cells: Sequence[ShareCell]) -> dict[str, Any]:
 
 
 def _neighbour(row: CallerRow) -> dict[str, Any]:
-    """Return a caller or callee. around: whether it is a symbol whose own ones can be asked for."""
+    """Return a caller or callee. around: whether its own callers and callees can be requested."""
     return _row(row.caller, 1, row.cells) | {"around": row.caller not in (NO_CALLER, ITSELF)}
 
 

@@ -46,7 +46,7 @@ P = ParamSpec("P")
 def plainly(
     view: Callable[Concatenate[HttpRequest, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """Turn what a file cannot be made for into one line: programs read these, not people."""
+    """Turn refusals into one line of plain text: programs read these answers, not people."""
 
     @wraps(view)
     def answer(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -92,7 +92,7 @@ def variant_profile(request: HttpRequest, experiment_id: int, case_id: int, form
 @require_safe
 @plainly
 def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form: str) -> HttpResponse:
-    """Two variants over each other in one of DIFFERENCE_FORMS."""
+    """The difference of two variants in one of DIFFERENCE_FORMS."""
     chosen = _form(DIFFERENCE_FORMS, form)
     base, variant, kind = request.GET.get("base", ""), request.GET.get("variant", ""), _kind(request)
     comparison = difference(
@@ -111,7 +111,7 @@ def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form
 @require_safe
 @plainly
 def callers(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """The text trees of who calls some symbols, to read in the browser and to quote."""
+    """The text trees of the callers of some symbols, to read in the browser and to quote."""
     symbols = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_SYMBOLS_AT_MOST])
     kind = _kind(request)
     text = caller_text(
@@ -144,12 +144,12 @@ def _form(forms: Mapping[str, ProfileForm], form: str) -> ProfileForm:
 
 
 def _kind(request: HttpRequest) -> str:
-    """The kind of profiles that is asked for; what does not exist is refused with those that do."""
+    """Return the requested kind of profiles; an unknown one is refused with a list of the kinds."""
     return kind_named(request.GET.get("kind", ""))
 
 
 def _suffix(kind: str) -> str:
-    """Return the suffix of names of files of waits."""
+    """Return the suffix of file names of other kinds than cpu."""
     return "" if kind == CPU else f"-{kind}"
 
 

@@ -64,7 +64,7 @@ WORDS: Mapping[str, KindWords] = {
 
 @dataclass(frozen=True, slots=True)
 class KindLink:
-    """One kind to choose from; cost: what taking it cost, in words."""
+    """One kind to choose from; cost: the overhead of recording it, in words."""
 
     kind: str
     label: str
@@ -74,7 +74,7 @@ class KindLink:
 
 
 def kind_links(page: ProfilePage, kept: Mapping[str, str]) -> list[KindLink]:
-    """The kinds the case has; the one looked at is among them even if it has none. kept: the rest of their queries."""
+    """Return the kinds that the case has, and the current kind even if the case has none. kept: the rest of their queries."""
     there = {cost.kind: cost for cost in page.costs}
     return [
         KindLink(
@@ -100,7 +100,7 @@ def cost_of(cost: ProfilingCost) -> str:
 
 
 def taken(column: ProfileColumn, unit: Unit) -> str:
-    """All that a variant's boots hold: samples, or waits and how long they were."""
+    """Return the amount that a variant's boots hold: samples, instructions, cycles, or waits and their time."""
     if unit == "instructions":
         return f"{number(column.boots[0].samples)} instructions of each boot's timed iterations"
     if unit == "samples":
@@ -112,5 +112,5 @@ def taken(column: ProfileColumn, unit: Unit) -> str:
 
 
 def idle_of(column: ProfileColumn, *, waits: bool) -> str:
-    """Return how much of a variant's samples is idle; nothing where nothing can be."""
+    """Return the idle share of a variant's samples; "" for waits, which have none."""
     return "" if waits else share(column.idle, 1)

@@ -23,7 +23,7 @@ from web.views.explain import explain
 
 
 def read_filter(query: QueryDict) -> RegressionFilter:
-    """Read the address; what it names that does not exist filters as what is not there, but a state is one of ours."""
+    """Read the filters from the address; an unknown state becomes "open", other unknown values match nothing."""
     state = query.get("state", "")
     return RegressionFilter(
         state=state if state in STATES else "open",
@@ -52,7 +52,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 @needs("submit")
 @require_POST
 def triage(request: HttpRequest) -> HttpResponse:
-    """Decide on a regression; a decision made from an old page comes back beside what is new."""
+    """Decide on a regression; a decision made from an old page comes back beside the newer one."""
     on = _named(request.POST)
     typed = Decision(*(request.POST.get(key, "") for key in ("state", "reason", "fixed_by")))
     seen = request.POST.get("seen", "")

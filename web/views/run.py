@@ -77,7 +77,7 @@ def build_log(request: HttpRequest, build_id: int) -> HttpResponse:
 
 @require_safe
 def build_live(request: HttpRequest, build_id: int) -> HttpResponse:
-    """The part of a build's page that changes; it asks for itself again until the build is over."""
+    """The part of a build's page that changes; it reloads itself until the build is over."""
     return render(request, "web/build_live.html", _build(build_page(build_id)))
 
 
@@ -164,7 +164,7 @@ def _removed(exc: FileGone) -> HttpResponse:
 
 
 def _groups(environment: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The environment by its parts, such as guest and host; what belongs to none comes last."""
+    """The environment by its parts, such as guest and host; values outside of any part come last."""
     groups = [
         (_named(key), list(_facts(part))) for key, part in environment.items() if isinstance(part, Mapping)
     ]
@@ -185,7 +185,7 @@ def _facts(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _mitigations(mitigations: Mapping[str, Any]) -> str:
-    """Those that are in force, each with what it does; then the names of the flaws this CPU lacks."""
+    """Return the mitigations in force, each with its state; then the names of the flaws that this CPU lacks."""
     lacking = [_named(name) for name, state in mitigations.items() if state == "Not affected"]
     in_force = [f"{_named(name)}: {state}" for name, state in mitigations.items() if state != "Not affected"]
     return "; ".join([*in_force, f"not affected: {', '.join(sorted(lacking))}"] if lacking else in_force)

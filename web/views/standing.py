@@ -66,7 +66,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def show(request: HttpRequest, name: str) -> HttpResponse:
-    """One: how it is set, what it found, and for who may change it how a forge reaches it."""
+    """One standing experiment: its settings, its findings, and, for those who may change it, its address for a forge."""
     page = standing_page(name)
     row = page.line.row
     ctx = {
@@ -99,7 +99,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @needs("submit")
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, name: str) -> HttpResponse:
-    """The same form for one that is there."""
+    """The same form for an existing standing experiment."""
     row = own_standing(name=name, by=person(request))
     if request.method == "POST":
         return _saved(request, row)
@@ -175,7 +175,7 @@ def _saved(request: HttpRequest, row: Standing | None) -> HttpResponse:
 
 
 def _fields(typed: dict[str, str]) -> StandingFields:
-    """Raises FieldRefused, SpecError."""
+    """Return the typed fields. Raises FieldRefused, SpecError."""
     numbers: dict[str, float] = {}
     for field, what in _NUMBERS.items():
         text = typed.get(field, "").strip()
@@ -218,7 +218,7 @@ _PLAIN = "text/plain; charset=utf-8"
 
 
 class PushLimit(LoginLimit):
-    """Pushes from one address, genuine or not."""
+    """Limit the pushes from one address, genuine or not."""
 
     scope = "push"
 
@@ -227,7 +227,7 @@ class PushLimit(LoginLimit):
 @login_not_required
 @require_POST
 def push(request: HttpRequest, name: str) -> HttpResponse:
-    """Take a push's webhook of GitHub, GitLab, Gitea or Forgejo."""
+    """Receive a webhook for a push from GitHub, GitLab, Gitea or Forgejo."""
     limit = PushLimit()
     if not limit.allow_request(request, None):  # type: ignore[arg-type]
         wait = str(round(limit.wait() or 60))

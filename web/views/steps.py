@@ -27,7 +27,7 @@ STATES = ("open", "accepted", "ignored", "all")
 SORTS = {"size": "largest", "new": "newest", "name": "name"}
 # Causes on a page.
 _LISTED = 25
-# In a session: what was just decided, until the list has shown it with a way back.
+# Key in a session: the last decision, until the list has shown it with a way to undo it.
 DECIDED = "decided"
 
 
@@ -50,7 +50,7 @@ class TrendsAsked:
 
 
 def read_asked(query: QueryDict) -> TrendsAsked:
-    """Read the address; words that are not ours are the first ones of their list."""
+    """Read the filters from the address; an unknown state or order becomes the first of its list."""
     state, sort = query.get("state", ""), query.get("sort", "")
     return TrendsAsked(
         search=searched(query),
@@ -62,7 +62,7 @@ def read_asked(query: QueryDict) -> TrendsAsked:
 
 
 def step_rows(trends: Sequence[TrendSummary], asked: TrendsAsked, number: str | None) -> dict[str, Any]:
-    """Return the rows of a page of the causes that fit, in the order that is asked for, and the page."""
+    """Return one page of the causes that match, in the requested order: its rows, and the page itself."""
     newest = {trend.line.key: trend.experiment for trend in trends}
     groups = [group for group in group_steps(trends) if any(_fits(metric, asked) for metric in group.metrics)]
     decisions = decisions_of(groups)

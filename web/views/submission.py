@@ -57,7 +57,7 @@ def submit(request: HttpRequest) -> HttpResponse:
 def _taken(
     request: HttpRequest, page: FormPage, description: Description, errors: Mapping[str, str]
 ) -> HttpResponse:
-    """Preview or submit the form here, or hand it to a worker. errors: what the form itself finds wrong. Raises LabError."""
+    """Preview or submit the form here, or hand it to a worker. errors: faults that the form itself finds. Raises LabError."""
     typed, by = page.typed, person(request)
     wanted = wanted_series(typed)
     try:
@@ -102,7 +102,7 @@ def _submit_toml(request: HttpRequest) -> HttpResponse:
 def _handed_over(
     request: HttpRequest, wanted: WantedSeries, typed: TypedForm | str, origin: str = ""
 ) -> HttpResponse:
-    """Leave it to a worker, and go to the page that shows how far that is. Raises TooManyFetches."""
+    """Hand the form to a worker, and redirect to the page that shows its progress. Raises TooManyFetches."""
     form = {"toml": typed} if isinstance(typed, str) else {"typed": asdict(typed)}
     asked = FetchRequest(
         kind=Fetch.Kind.PREVIEW if "preview" in request.POST else Fetch.Kind.SUBMIT,
@@ -116,7 +116,7 @@ def _handed_over(
 def _accepted(request: HttpRequest, spec: ExperimentSpec, *, origin: str, form: str) -> HttpResponse:
     """Submit and go to the experiment's page; a second click leads to what the first one made.
 
-    Raises LabError for whatever the submission is to blame for.
+    Raises LabError for faults of the submission.
     """
     done = submit_here(spec=spec, by=person(request), form=form, origin=_origin(origin))
     said = f"Already queued as #{done.experiment.pk}: nothing was queued twice." if done.already else ""

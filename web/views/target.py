@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One target: how it is, the drift of its health checks, what it was tuned to, and what operators do to it."""
+"""One target: its state, the drift of its health checks, its tuning, and the actions of operators on it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -44,7 +44,7 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _done(what: str, target: Target, by: User) -> str:
-    """Do what a button says, and what is so then. Raises FieldRefused."""
+    """Carry out a button's action, and return the message about it. Raises FieldRefused."""
     if what == "release":
         release_target(target_id=target.pk, by=by)
         return f"{target.name} boots again, and its health is checked."
@@ -75,7 +75,7 @@ def _page(request: HttpRequest, page: TargetPage) -> HttpResponse:
 
 
 def _leaves(fields: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
-    """Access, a line for each field that says something: (power.address, https://bmc-1)."""
+    """Yield the access, a line for each field that is set: (power.address, https://bmc-1)."""
     for name, value in fields.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{place}{name}.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The forms by which operators take a target in and change one; lab/targets checks and writes, as for REST and labctl."""
+"""The forms with which operators add and change a target; lab/targets checks and writes, as for REST and labctl."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -20,7 +20,7 @@ from web.targetform import as_typed, filled, place_of, read_typed, typed_in
 @needs("operate")
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
-    """The form of a machine to be."""
+    """The form for a new machine."""
     if request.method != "POST":
         return _form(request, as_typed(None), {}, None)
     typed = typed_in(request.POST)
@@ -38,7 +38,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @needs("operate")
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, name: str) -> HttpResponse:
-    """The same form for one that is there; a form that is older than its last change writes nothing."""
+    """The same form for an existing machine; a form older than the machine's last change writes nothing."""
     row = named_target(name)
     if request.method != "POST":
         return _form(request, as_typed(row) | {"seen": fingerprint(row)}, {}, row)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trends: how a metric goes over the revisions of a tree, and the steps in it."""
+"""Trends: the course of a metric over the revisions of a tree, and the steps in it."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         fitting.sort(key=lambda trend: not trend.steps)
     page = Paginator(fitting, _LISTED).get_page(request.GET.get("page"))
     drawn = courses([trend.line.key for trend in page])
-    # Of one that was computed again between the two questions, nothing is drawn.
+    # A trend that was recomputed between the two queries is left out.
     rows = [(trend, drawn[trend.line.key]) for trend in page if drawn.get(trend.line.key)]
     ctx = {
         "steps": step_rows(trends, asked, request.GET.get("steps")),
@@ -68,7 +68,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class TypedNote:
-    """The form for a note, as typed: which revision, what, whether on all trends of the tree; faults by field."""
+    """The form for a note, as typed: the revision, the text, whether it is for all trends of the tree; faults by field."""
 
     revision: str = ""
     text: str = ""
@@ -96,7 +96,7 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
         "page": page,
         "line": page.line,
         "better": DIRECTIONS.get(page.line.better, ""),
-        # Without scripts a drawing is shown, as long as one could read it; the chart needs the numbers.
+        # Without scripts a drawing is shown, if it is small enough to read; the chart needs the numbers.
         "plot": _plot(page, drawn) if 0 < len(page.points) <= _MOST_DRAWN else None,
         "chart": drawn,
         "sections": list(sections.values())[::-1],
@@ -111,7 +111,7 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
 
 
 def _section(line: TrendLine, step: StepView) -> dict[str, Any]:
-    """Return one step. elsewhere: the revisions between which it lies, "" where these are its own."""
+    """Return one step. elsewhere: the revisions between which it may lie, "" if there is one place or it is pending."""
     near = step.earliest == step.latest or step.pending
     return {
         "step": step,

@@ -22,7 +22,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def chart(page: TrendPage, notes: Sequence[Note] = ()) -> dict[str, Any]:
-    """The columns web/front/trend.js draws; commits are short, the page has no more use for them."""
+    """Return the columns that web/front/trend.js draws; commits are shortened, since the page needs no more of them."""
     points = page.points
     places = {point.revision.commit: at for at, point in enumerate(points)}
     ends = [0, *(step.index for step in page.steps), len(points)]

@@ -16,7 +16,7 @@ POINTER = re.compile(
 STACK = re.compile(rf"^(?:.{{0,90}}?[\]>)] +|.{{0,60}}? {{1,3}}|[^\S\n]*)(?:\? )?{SYMBOL}", re.M)
 TRACE = re.compile(
     r"Call [Tt]race|stack backtrace|Backtrace:|^[^\n]{0,80}(?:backtrace|Stack trace)"
-    # KFENCE prints the stack of the access behind the place of it.
+    # KFENCE prints the place of an access, then its stack.
     r"|kfence-#\d+\):$|Invalid \w+ (?:at|of) (?:0x)?[0-9a-f]{8,16}:$",
     re.M,
 )
@@ -56,7 +56,7 @@ STACKLESS = frozenset({"panic", "oom", "fs", "net", "hardware", "reboot", "more"
 def shape_of(kind: Kind, title: str, excerpt: str) -> Shape:
     """Return frame and completeness of the report that an excerpt begins with. title: its first line."""
     body = excerpt.partition("\n")[2]
-    # BUG() and WARN() print their words first: the report goes on behind a line that cuts.
+    # BUG() and WARN() print their message first: the report continues after the "cut here" line.
     end = AFTER.search(body, body.find("\n") if "[ cut here ]" in body.partition("\n")[0] else 0)
     report = body[: end.start()] if end else body
     if end and SLUB.match(title) and not TRACE.search(report) and "[ cut here ]" in end[0]:

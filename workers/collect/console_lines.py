@@ -4,7 +4,7 @@
 import re
 
 MAX_LINE = 512
-"""So far into a line a report may begin, and so much of it is looked at; the kernel's own lines are shorter."""
+"""Bytes of a line in which a report may begin, and of a report that are read; the kernel's own lines are shorter."""
 
 # [   12.345678], with a level before it and a task or CPU behind it, as printk, journald and phones write them.
 STAMP = re.compile(
@@ -44,13 +44,13 @@ def message_start(head: bytes) -> int:
 
 
 def may_hold_report(before: bytes) -> bool:
-    """Return whether words behind this beginning of a message are the kernel's and not quoted or a program's."""
+    """Return whether the words after this start of a message are the kernel's, not quoted or a program's."""
     before = ESCAPE.sub(b"", before)
     return not QUOTE.search(before) and not PROGRAM.search(before)
 
 
 def begins_message(before: bytes) -> bool:
-    """Return whether nothing but names of subsystems and separators come before."""
+    """Return whether only names of subsystems and separators come before."""
     return (
         SUBSYSTEM.fullmatch(ESCAPE.sub(b"", before).strip(b"\r ") + b" " if before.strip() else b"")
         is not None

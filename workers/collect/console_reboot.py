@@ -20,7 +20,7 @@ BOOT_PAIRS = {
 }
 """The words that a boot begins with, and the two rarest bytes of each."""
 MAX_BOOTS = 50
-# A kernel that says so begins again on purpose.
+# A kernel that prints one of these restarts on purpose.
 DELIBERATE = re.compile(
     rb"reboot: (?:Restarting|machine restart|Power down|System halted)|Restarting system|Starting new kernel"
     rb"|kexec(?:_core)?: (?:Starting|Bye)|Rebooting in \d+ seconds|Emergency Restart|sysrq: Resetting"
@@ -57,7 +57,7 @@ def reboots(text: bytes, starts: Iterable[int], fatal: Sequence[int]) -> Iterato
 
 
 def _boots(text: bytes, starts: Iterable[int]) -> list[int]:
-    """Return the starts but those before which no kernel has printed anything: firmware, then its kernel."""
+    """Return the starts, except those with no kernel output since the last one: firmware, then its kernel."""
     boots = [0]
     for start in sorted(set(starts)):
         if KERNEL_LINE.search(text, boots[-1], start):

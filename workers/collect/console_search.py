@@ -58,7 +58,7 @@ class Literals:
     def _one_by_one(
         self, text: bytes, low: int, wanted_from: Mapping[bytes, int]
     ) -> Iterator[tuple[int, bytes]]:
-        """Yield what places() does of one block, literal by literal."""
+        """Yield the same as places() for one block, literal by literal."""
         for literal, offset in self._offsets.items():
             end = low + BLOCK - offset + len(literal) - 1
             at = text.find(literal, max(0, low - offset, wanted_from[literal]), end)

@@ -37,7 +37,7 @@ from workloads.machines import MachineModel, described_machine
 from workloads.param import label
 from workloads.readings import Readings
 
-# Of locks, of lines and of functions: what people look at.
+# Of locks, lines and functions each: as many as people look at.
 _MOST_ROWS = 20
 _MOST_CALLERS = 3
 READER = "workers.collect.waiting_reader:prepare"
@@ -77,7 +77,7 @@ def replayed(
 ) -> Replayed:
     """Return readings with the metrics of each number of CPUs in place of the numbers of operations, and the waiting.
 
-    sensitive: tell also what the most CPUs take where every latency is half or twice as long, for two more replays.
+    sensitive: also report the cycles on the most CPUs with every latency halved and doubled, which takes two more replays.
     The recording is removed: it is large, and the next boot makes another. Raises
     ProfileUnreadable, TraceUnreadable, ReadingStopped: the guest's; BootDiscarded, ReplayFailed, ReplayTooSlow,
     ReaderUnavailable: the lab's.
@@ -149,7 +149,7 @@ def _named(
 
 
 def _shown(name: str) -> str:
-    """Return a name without what a table of the database or a terminal cannot take: a module's symbols are a guest's text."""
+    """Replace characters of a name that the database or a terminal cannot take: a module's symbols are a guest's text."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in name)
 
 
@@ -164,7 +164,7 @@ def _nodes(result: Contention) -> set[int]:
 def _replays(
     recording: Recording, params: Mapping[str, object], artifact: Artifact, home: Path, *, sensitive: bool
 ) -> tuple[dict[int, Contention], dict[float, Contention]]:
-    """By number of CPUs, what the first ones of the recorded ones do to each other; and by other latencies, all of them."""
+    """Return the replays of the first recorded CPUs, by their number; and of all of them, by the factor of other latencies."""
     program = compile_replay(home / "programs")
     roles = lock_function_lines(artifact.system_map.read_text())
     machine = described_machine(params[MACHINE.name])
@@ -175,7 +175,7 @@ def _replays(
 
 
 def _other_latencies(machine: MachineModel) -> dict[float, MachineModel]:
-    """By what every latency is multiplied with, the machine; none where that is beyond what a machine may have."""
+    """Return the machine by the factor of its latencies; none if these are beyond what a machine may have."""
     try:
         return {times: machine.scaled(times) for times in (0.5, 2.0)}
     except MachineModelInvalid:

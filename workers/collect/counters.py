@@ -52,7 +52,7 @@ def read_counters(stat: bytes, counts: bytes) -> CountedEvents:
 
 
 def _of_perf(text: str) -> tuple[dict[str, float], dict[str, str]]:
-    """Value, unit, event, time it ran, share of the time in percent; the value may be why there is none."""
+    """Read lines of value, unit, event, running time, and its share in percent; a value may say why there is none."""
     counts: dict[str, float] = {}
     missing: dict[str, str] = {}
     for line in text.splitlines():
@@ -72,7 +72,7 @@ def _of_perf(text: str) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def _changes(text: str) -> tuple[dict[str, Counter[str]], dict[str, str]]:
-    """By file, what was added to each count between all "before" and "after"; or why it could not be read."""
+    """Return, by file, the growth of each count over all pairs of "before" and "after"; and why a file could not be read."""
     changes: dict[str, Counter[str]] = {}
     reasons: dict[str, str] = {}
     heads = list(_HEAD.finditer(text))
@@ -88,7 +88,7 @@ def _changes(text: str) -> tuple[dict[str, Counter[str]], dict[str, str]]:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, int]]:
-    """Of each line the first word and the number behind it: a count, or a slab cache's objects in use."""
+    """Yield each line's first word and the number after it: a count, or a slab cache's objects in use."""
     for line in text.splitlines()[:_MOST_NAMES]:
         fields = line.split(maxsplit=2)
         if len(fields) > 1 and fields[1].isdecimal() and len(fields[1]) < 20:

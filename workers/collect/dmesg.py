@@ -3,7 +3,7 @@
 
 A scan takes time in proportion to the text, whatever a guest prints (a console is written by the kernel under
 judgement): bytes.find() looks for a few literals, and patterns are tried only there, on a bounded piece of one line.
-A literal whose lines are again and again no reports is given up after MAX_MISSES, and the list says so.
+A literal is given up after MAX_MISSES lines with it that are no reports, and the list says so.
 `python -m bench.console` measures how much this sees on labelled consoles, and how quickly.
 """
 
@@ -30,13 +30,13 @@ PANIC = b"Kernel panic - not syncing"
 EXCERPT_LINES = 60
 EXCERPT_BYTES = 8192
 REPORT_BYTES = 24_576
-"""So much of a report is looked through for its stack."""
+"""Bytes of a report that are searched for its stack."""
 MAX_FINDINGS = guest_limits.FINDINGS
-"""A kernel that reports for ever needs no longer list."""
+"""Even a kernel that reports for ever does not need a longer list."""
 MAX_MISSES = 10_000
-"""A literal that was no report so often is not looked at again in this console."""
+"""After this many misses a literal is not looked at again in this console."""
 MAX_JOINED = 1000
-"""After so many of them line breaks inside of words are no longer looked through."""
+"""After this many misses a literal's line is no longer joined with the next ones."""
 MAX_TITLE = 240
 LITERALS = Literals({**PAIRS, **BOOT_PAIRS})
 RANKS = {literal: rank for rank, literal in enumerate(FORMS)}
@@ -145,7 +145,7 @@ def scan_console(text: bytes) -> list[Finding]:
 
 
 def _report(text: bytes, line: int, at: int, literal: bytes, joined: bool) -> _Hit | None:
-    """Return what the literal at an offset is the report of, if it is one; joined: over line breaks too."""
+    """Return the report that the literal at an offset belongs to, if any; joined: across line breaks too."""
     start = line + message_start(text[line:at])
     before = text[start:at]
     if not may_hold_report(before):
@@ -167,7 +167,7 @@ def _report(text: bytes, line: int, at: int, literal: bytes, joined: bool) -> _H
 
 
 def _begins(text: bytes, before: bytes, at: int, form: Form) -> bool:
-    """Return whether a form that only counts at a message's beginning does, with a stack behind it if it needs one."""
+    """Return whether a form's words begin the message, and a stack follows if the form needs one."""
     if not begins_message(before):
         return False
     return form.place == "start" or b"Call Trace" in text[at : at + 4 * MAX_LINE]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The call trees that the microscope left of a boot → instructions and calls as two trees of frames.
 
-Runs apart (reading.py): what the plugin wrote follows from what a guest executed.
+Runs in a separate process (reading.py): what the plugin wrote follows from what a guest executed.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from workloads.readings import files_of
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The files of a boot. program_map: what `nm` prints of the workload's program. calls: a file a program that measured.
+    """The files of a boot. program_map: what `nm` prints of the workload's program. calls: a file for each program that measured.
 
     windows: the timed intervals of the plan, one for each iteration and thread.
     """
@@ -70,7 +70,7 @@ def frame_trees(trees: Sequence[CallTree]) -> tuple[bytes, bytes]:
     places = []
     for tree in trees:
         place = np.arange(len(tree.names)) + offset
-        # What stands right below the root needs no name of its own for that.
+        # A tree's nameless root becomes the common root.
         place[[at for at, name in enumerate(tree.names[:NAMELESS]) if not name]] = 0
         above = np.where(tree.parent >= 0, place[tree.parent], 0)
         names += [name or ROOT for name in tree.names]

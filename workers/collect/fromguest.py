@@ -69,10 +69,10 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A profiled run, as the columns of Profile and Run say.
+    """A profiled run, in the columns of Profile and Run.
 
-    extras: over how many timed iterations the counters counted, by kind how many waits have one end only, and what
-    `perf c2c` reported.
+    extras: how many timed iterations the counters cover, how many waits of each kind have only one end, and the report
+    of `perf c2c`.
     """
 
     profiles: tuple[TakenProfile, ...] = ()
@@ -176,7 +176,7 @@ def read_guest(sent: Sent, artifact: Artifact, home: Path) -> FromGuest:
     checked = _checked(answer)
     readings = _readings(checked.readings)
     if exact:
-        # Its values are those of the measured boots over again, or of a boot that was shifted on purpose.
+        # Its values repeat those of the measured boots, or are of a boot that was shifted on purpose.
         collected = _exactly(checked.exact, answer, readings, sent)
         readings = replace(readings, iterations=())
     else:
@@ -267,7 +267,7 @@ def _exactly(read: _Exact | None, answer: ReaderAnswer, readings: Readings, sent
 
 
 def operations(readings: Readings) -> int:
-    """Return how many operations the timed iterations did: all instructions over those of one; 0 where a program does not say."""
+    """Return how many operations the timed iterations did: all instructions divided by those of one; 0 if a program does not say."""
     done = 0.0
     for iteration in readings.iterations:
         each = next((v for name, v in iteration.values.items() if name.startswith(f"{UNIT}_per_")), 0.0)

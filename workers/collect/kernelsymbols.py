@@ -2,7 +2,7 @@
 """Addresses of a kernel → names, by its System.map: what `perf script --kallsyms` would print.
 
 Of several names at one address the last one listed is taken, as perf does (symbols__fixup_end gives all others a size
-of 0, in tools/perf/util/symbol.c of Linux 6.1), but none that only marks where a section begins or ends.
+of 0, in tools/perf/util/symbol.c of Linux 6.1); names that only mark the bounds of a section are left out.
 """
 
 import re
@@ -17,7 +17,7 @@ from workers.errors import ProfileUnreadable
 
 Addresses = NDArray[np.uint64]
 
-# A distribution's kernel with all that it has built in: 10 MiB, 200,000 lines.
+# A distribution's kernel with everything built in: 10 MiB, 200,000 lines.
 _MOST_BYTES = 64 << 20
 _MOST_LINES = 1 << 20
 _DIGITS = 16
@@ -27,7 +27,7 @@ _NAME_AT = _DIGITS + 3
 _TEXT = b"TtWw"
 # include/linux/kallsyms.h: KSYM_NAME_LEN.
 _LONGEST_NAME = 512
-# What the linker script calls the bounds of code: no function.
+# The linker script's names for the bounds of code: no functions.
 _BOUND = re.compile(r"_+\w*text(_start|_end|_begin)?")
 # "ffffffffc0201000 t bh_lookup\t[bh_lookup_module]"
 _OF_A_MODULE = re.compile(rb"^([0-9a-f]{16}) [tTwW] (\S{1,500})\t\[(\w{1,100})\]$", re.MULTILINE | re.ASCII)
@@ -71,7 +71,7 @@ class KernelSymbols:
         return int(digits, 16) if _HEX.fullmatch(digits) else None
 
     def names(self, addresses: Addresses) -> tuple[list[str], NDArray[np.int64]]:
-        """Functions, and for each address the index of the one it lies in; "" is the name where there is none."""
+        """Return names of functions, and for each address the index of its function; the name is "" for an address in none."""
         last = np.searchsorted(self._addresses, addresses, side="right") - 1
         last[addresses >= self._end] = -1
         places, inverse = np.unique(last, return_inverse=True)
@@ -85,7 +85,7 @@ class KernelSymbols:
         return starts
 
     def _best(self, last: int) -> str:
-        """The function at the address of the symbol `last`, which has no equal behind it; "" if only bounds are there."""
+        """Return the function at the address of symbol `last`, the last symbol there; "" if only bounds are there."""
         first = int(np.searchsorted(self._addresses, self._addresses[last]))
         for line in reversed(self._lines[first : last + 1].tolist()):
             end = self._text.find(b"\n", line)
@@ -100,7 +100,7 @@ class ModuleSymbols:
     """Functions of modules by address, as the guest lists them: a guest may have loaded them anywhere."""
 
     def __init__(self, kallsyms: bytes) -> None:
-        """Read lines of /proc/kallsyms; what is none of a module's function is passed over."""
+        """Read lines of /proc/kallsyms; lines other than those of a module's function are skipped."""
         lines = islice(_OF_A_MODULE.finditer(kallsyms), _MOST_OF_MODULES)
         symbols = sorted(
             (int(line[1], 16), line[3].decode(), line[2].decode(errors="replace")) for line in lines
@@ -109,9 +109,9 @@ class ModuleSymbols:
         self._named = [(module, name) for _, module, name in symbols]
 
     def name(self, address: int, frame: str) -> str:
-        """Return the function at an address in the module that a frame is called by ("[ext4]"); the frame if it has none.
+        """Return the function at an address in the module that a frame names ("[ext4]"); the frame itself if there is none.
 
-        The module stays in the name, for the kernel may have a function of that name, too.
+        The name includes the module, since the kernel may have a function of that name, too.
         """
         place = bisect_right(self._addresses, address) - 1
         if place < 0:
@@ -120,7 +120,7 @@ class ModuleSymbols:
         return self.at(address) if frame.replace("-", "_") == f"[{module}]" else frame
 
     def at(self, address: int) -> str:
-        """Return the last function that begins at an address or before, with its module; "[unknown]" before all."""
+        """Return the last function that begins at an address or before, with its module; "[unknown]" before the first."""
         place = bisect_right(self._addresses, address) - 1
         if place < 0:
             return "[unknown]"

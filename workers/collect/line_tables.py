@@ -15,7 +15,7 @@ _EXACT = (Profile.Kind.EXACT, Profile.Kind.WAITING)
 
 
 def with_lines(profiles: Sequence[TakenProfile], artifact: Artifact) -> tuple[TakenProfile, ...]:
-    """Return the profiles with the lines of their functions, those that the kernel's line tables have."""
+    """Return the profiles with the source lines of those functions that the kernel's line tables have."""
     functions = [kernel_functions(taken.tree, exact=taken.kind in _EXACT) for taken in profiles]
     lines = function_lines(sorted(set().union(*functions)), artifact)
     return tuple(

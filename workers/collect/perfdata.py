@@ -56,10 +56,10 @@ class ExpectedKernel:
 class PerfProfile:
     """The contents of one perf.data.
 
-    lost: samples the kernel dropped because the buffer was full. throttled: times it paused sampling because it was too
-    often. truncated: why the end is missing, "" if it is not. kernel_build_id: as recorded, "" if it was not.
+    lost: samples the kernel dropped because the buffer was full. throttled: how often it paused sampling that was too
+    frequent. truncated: why the end is missing, "" if it is not. kernel_build_id: as recorded, "" if it was not.
     garbled: samples with an address that no program has, which is shown as unknown. others: samples of further events,
-    which are left out. waits: how many, where the tree's weights are nanoseconds; unended, unbegun: those with only one end.
+    which are left out. waits: their number, if the tree's weights are nanoseconds; unended, unbegun: waits with only one end.
     """
 
     tree: FrameTree
@@ -82,8 +82,8 @@ class PerfProfile:
 def read_perf_data(path: Readable, kernel: ExpectedKernel) -> PerfProfile:
     """Read one untrusted perf.data as samples of CPUs, of the first event that has some.
 
-    Raises ProfileUnreadable for what is not a whole perf.data of this kernel, but for an end that is missing: what was
-    whole is then told, and why there is no more.
+    Raises ProfileUnreadable for a file that is not a whole perf.data of this kernel. If only the end is missing, the
+    result has what is whole, and the reason.
     """
     opened = _open(path, kernel)
     if not len(opened.samples.tid):
@@ -96,9 +96,9 @@ def read_perf_data(path: Readable, kernel: ExpectedKernel) -> PerfProfile:
 def read_waits(
     path: Readable, kernel: ExpectedKernel, kind: Kind, windows: Sequence[Window] = ()
 ) -> PerfProfile:
-    """Read one perf.data as waits: nanoseconds, below who waited. None at all is an answer, too.
+    """Read one perf.data as waits: nanoseconds, by the stacks that waited. A file without waits is no error.
 
-    windows: from when to when it recorded, in seconds of its clock; all the time if there are none.
+    windows: the recorded intervals, in seconds of its clock; the whole time if there are none.
     Raises ProfileUnreadable as read_perf_data, and where tracepoints are not described.
     """
     opened = _open(path, kernel)
@@ -167,8 +167,8 @@ def _check_same(what: str, actual: str, expected: str) -> None:
 def _lost(records: Records, attrs: tuple[Attr, ...]) -> int:
     """Samples lost.
 
-    The kernel tells in the buffer when it has room again (LOST); perf 6.1 asks each event at the end, and writes the
-    same losses as LOST_SAMPLES. Elsewhere those are the hardware's, and come on top.
+    The kernel reports them in the buffer once it has room again (LOST); perf 6.1 asks each event at the end, and writes the
+    same losses as LOST_SAMPLES. In other files LOST_SAMPLES are the hardware's losses, and are added.
     """
     losses = [_added(records, LOST, 2), _added(records, LOST_SAMPLES, 1)]
     twice = any(attr.read_format & VALUE_LOST for attr in attrs)

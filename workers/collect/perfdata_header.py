@@ -35,7 +35,7 @@ _MACHINES = {"x86_64", "aarch64", "riscv64"}
 class Attr:
     """The sample layout of one event; ids: as samples name the event.
 
-    is_dummy: it counts nothing, and is there for the records beside samples: perf adds one where it starts late (-D).
+    is_dummy: it counts nothing, and only carries the records other than samples: perf adds one if it starts late (-D).
     """
 
     sample_type: int
@@ -81,7 +81,7 @@ def read_frame(data: bytes) -> Frame:
     end = begin + length
     truncated = ""
     if not length:
-        # perf writes the size at last: it was killed. What it had written is there.
+        # perf writes the size last, so it was killed. What it had written is there.
         end, truncated = len(data), "perf record did not live to finish the file"
     elif end > len(data):
         end, truncated = len(data), f"the file ends {begin + length - len(data)} bytes before its records do"
@@ -112,7 +112,7 @@ def _check_magic(data: bytes) -> None:
 
 
 def _attrs(data: bytes, entry: int, at: int, size: int) -> tuple[Attr, ...]:
-    """Entries are perf_event_attr of whatever size, then where the ids of the event are."""
+    """Read the entries: a perf_event_attr of any size, then the place of the event's ids."""
     least = _ATTR.size + _SECTION.size
     if not least <= entry <= 4096 or size % entry or at + size > len(data):
         raise ProfileUnreadable(f"this perf.data has its events ({size} bytes at {at}) outside the file")

@@ -2,7 +2,7 @@
 """Names of threads and files: the command of a thread at a time, and the file that a process had mapped at an address.
 
 COMM and FORK records tell the first, MMAP and FORK records the second, in the order of their times, as in
-tools/perf/util/{thread,maps}.c of Linux 6.1. Nothing a guest writes makes more than MOST_EVENTS of them be looked at.
+tools/perf/util/{thread,maps}.c of Linux 6.1. A guest's file with more than MOST_EVENTS of them is refused.
 """
 
 import struct
@@ -40,7 +40,7 @@ _TOP = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class NamedRange:
-    """Addresses from start up to end, and what a frame in them is called."""
+    """Addresses from start up to end, and the name of a frame in them."""
 
     start: int
     end: int
@@ -135,7 +135,7 @@ def frame_of(path: str) -> str:
 
 
 def latest(keys: Integers, whens: Words, wanted: Integers, at: Words) -> Integers:
-    """For each wanted key, the index of its last event at or before a time; -1 if there is none.
+    """Return for each wanted key the index of its last event at or before a time; -1 if there is none.
 
     keys, whens: of the events, in the order of time.
     """
@@ -167,7 +167,7 @@ def commands_at(story: Story, tid: Integers, time: Words) -> tuple[list[str], In
 
 
 def spaces_at(story: Story, pid: Integers, time: Words) -> Integers:
-    """For each sample, the last event of its process's address space at its time; -1 if there is none."""
+    """Return for each sample the last event of its process's address space at its time; -1 if there is none."""
     processes = np.array([process for process, _ in story.spaces], np.int64)
     return latest(processes, np.array(story.space_times, np.uint64), pid, time)
 
@@ -215,7 +215,7 @@ def files_at(story: Story, moments: Integers, pages: Words) -> list[str]:
 
 
 def _replay(story: Story) -> Iterator[Space]:
-    """The address space that each event is about, after it."""
+    """Yield the address space that each event changes, after the event."""
     spaces: dict[int, Space] = {}
     held = 0
     for pid, what in story.spaces:

@@ -2,8 +2,8 @@
 """The records of a perf.data, as columns: where each is, and what samples and other records say.
 
 The layouts are those of include/uapi/linux/perf_event.h (enum perf_event_type). All positions are in words of 8 bytes
-from the first record on: records are whole words. A record that says more than it holds makes the file unreadable; one
-that the end of the file cuts off is left out, with all behind it.
+from the first record on: records are whole words. A record that claims more than it holds makes the file unreadable; a
+record that the end of the file cuts off is left out.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SampleColumns:
     """Columns, one entry a sample: process, thread, time in ns (or order), CPU; chain: first word and words of it.
 
     A sample without a callchain has its instruction pointer for one. raw: first byte and size of what a tracepoint
-    recorded; no bytes if the sample is of none. event: the number of its event, as ids of Attr; 0 if it names none.
+    recorded; no bytes if the sample is of no tracepoint. event: the number of its event, as ids of Attr; 0 if it names none.
     """
 
     pid: Integers
@@ -79,7 +79,7 @@ class SampleColumns:
     event: Words
 
     def only(self, chosen: Integers) -> SampleColumns:
-        """Some of them, by their indices."""
+        """Return the samples with these indices."""
         return SampleColumns(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
@@ -152,7 +152,7 @@ def of_one_event(samples: SampleColumns, attrs: Sequence[Attr]) -> Integers:
 
 
 def times(records: Records, chosen: Integers, attrs: Sequence[Attr]) -> Words:
-    """Return when each of these records, none a sample, was written; their order if the file has no times."""
+    """Return the time of each of these records, none of them a sample; their order if the file has no times."""
     if not timed(attrs):
         return chosen.astype(np.uint64)
     stamps = np.zeros(len(chosen), np.uint64)
@@ -217,7 +217,7 @@ def _by_layout(
         mask = np.isin(ids, np.array([number for attr in group for number in attr.ids], np.uint64))
         left &= ~mask
         yield mask, group[0]
-    # Records that perf itself wrote name no event: they have the first one's layout.
+    # Records that perf itself wrote name no event: they have the first layout.
     yield left, next(iter(layouts.values()))[0]
 
 
@@ -227,7 +227,7 @@ def _before(attr: Attr, bit: int) -> int:
 
 
 def _columns(records: Records, chosen: Integers, attr: Attr) -> tuple[Integers | Words, ...]:
-    """Of samples of one layout: index of the record, then what Samples holds."""
+    """Return, for samples of one layout, the record's index, then the columns of SampleColumns."""
     if not attr.sample_type & _TID or not attr.sample_type & (_IP | _CALLCHAIN):
         raise ProfileUnreadable("this perf.data has samples that tell no thread, or no address")
     at, width, words = records.at[chosen], records.width[chosen], records.words
@@ -268,7 +268,7 @@ def _chains(
 
 
 def _raw(records: Records, cursor: Integers, end: Integers, attr: Attr) -> tuple[Integers, Integers]:
-    """First byte and bytes of what tracepoints recorded: a size of 4 bytes, then so many."""
+    """First byte and size of what tracepoints recorded: 4 bytes hold the size, the data follows."""
     if not attr.sample_type & _RAW:
         return 8 * cursor, np.zeros(len(cursor), np.int64)
     if (cursor >= end).any():

@@ -7,12 +7,12 @@ Equal callchains become one before anything is named, and each address is named 
 - `[file]` by the file that was mapped, in user code and modules: their symbols are not at hand;
 - `[kernel.kallsyms]` or `[unknown]` where there is neither.
 
-Repeats of a frame in brackets are one frame. A return address may be the first of a function: the call before it never
-returns and ends the function it stands in, which is then the one named. What lies inside tells it from an interrupted
-first instruction, where an interrupt was entered, and from a call under way, where a thunk is.
+Repeats of a frame in brackets are one frame. A return address may be the first address of a function: then the call before
+it never returns and ends its own function, and that function is named. The next frame inside tells this case from an
+interrupted first instruction (that frame is an interrupt's entry) and from a call under way (that frame is a thunk).
 
-Where samples are waits for locks, the innermost frame is the function that the lock's user called: what is inside it is
-how locks are made.
+Where samples are waits for locks, the innermost frame is the function that the lock's user called: frames inside it are
+the lock's implementation.
 """
 
 import re
@@ -41,13 +41,13 @@ Words = NDArray[np.uint64]
 
 # PERF_CONTEXT_MAX: from here on an entry of a callchain says who owns the addresses that follow.
 _MARKERS = np.uint64((1 << 64) - 4095)
-# Of these, those that say so of user code: PERF_CONTEXT_USER, PERF_CONTEXT_GUEST_USER; and of the kernel's.
+# The markers of user code: PERF_CONTEXT_USER, PERF_CONTEXT_GUEST_USER; and those of the kernel.
 _OF_USER = np.array([(1 << 64) - 512, (1 << 64) - 2560], np.uint64)
 _OF_KERNEL = np.array([(1 << 64) - 128, (1 << 64) - 2176], np.uint64)
-# No processor has user addresses beyond (LA57 of x86, 52 bits of arm64), nor the kernel's before their counterpart.
+# No processor has user addresses above this (LA57 of x86, 52 bits of arm64), or kernel addresses below its counterpart.
 _USER_TOP = np.uint64(1 << 56)
 _KERNEL_BOTTOM = np.uint64((1 << 64) - (1 << 56))
-# Fewer unknown addresses do not show that a profile is of another kernel.
+# With fewer addresses, unknown ones do not show that a profile is of another kernel.
 _ENOUGH = 3
 # Entries of interrupts and exceptions (x86, arm64), and the thunks of x86 that have the callee's address on the stack.
 _ENTRIES = ("asm_", "el0", "el1", "__x86_", "srso_", "retbleed_")
@@ -72,9 +72,9 @@ class Weighing:
 
 
 class _Chains:
-    """Callchains one behind the other, innermost frame first, without markers; row: whose an address is.
+    """Callchains one after the other, innermost frame first, without markers; row: the chain of each address.
 
-    user, kernel: addresses of programs and of the kernel; those of neither are garbage, of which `garbled` chains have some.
+    user, kernel: which addresses are a program's or the kernel's; all others are garbage. garbled: which chains have garbage.
     """
 
     def __init__(self, words: Words, starts: Integers, lengths: Integers) -> None:
@@ -92,7 +92,7 @@ class _Chains:
 
 
 def _contexts(addresses: Words, row: Integers) -> Integers:
-    """For each entry whose the marker before it in its chain says it is: nobody's (0), user code's, the kernel's."""
+    """Return for each entry what the last marker before it in its chain says: nothing (0), user code, or the kernel."""
     place = np.arange(len(addresses))
     last = np.maximum.accumulate(np.where(addresses >= _MARKERS, place, -1)) if len(place) else place
     said = np.where(np.isin(addresses, _OF_USER), _SAID_USER, 0) + np.where(
@@ -122,7 +122,7 @@ def tree_of(
     frames = np.zeros(len(chains.addresses), np.int64)
     frames[chains.kernel] = _kernel_frames(chains, story, symbols, names)
 
-    # A user address means a file only in its process at its time: these distinguish such chains, too.
+    # A user address means a file only in its process at its time, so both distinguish chains with such addresses.
     moments = np.full(len(which), -1, np.int64)
     asking = (np.bincount(chains.row[chains.user], minlength=len(starts)) > 0)[which]
     moments[asking] = spaces_at(story, samples.pid[asking], samples.time[asking])
@@ -151,7 +151,7 @@ def tree_of(
 
 
 def _distinct(words: Words, samples: SampleColumns) -> tuple[Integers, Integers, Integers]:
-    """For each sample the number of its callchain, and where each chain is in the words."""
+    """Return for each sample the number of its callchain, and where each chain is in the words."""
     raw = words.tobytes()
     index: dict[bytes, int] = {}
     ends = 8 * (samples.chain + samples.length)
@@ -190,7 +190,7 @@ def _kernel_frames(chains: _Chains, story: Story, symbols: KernelSymbols, names:
     missing = np.array([not name for name in called], np.bool_)[number]
     numbers[missing] = _mapped_frames(story, distinct[missing], names, symbols.modules)
     nameless = np.isin(numbers, [names[UNKNOWN], names.get(KERNEL_TEXT, -1)])
-    # A module loaded while perf recorded has no name either, but is never nearly all there is.
+    # A module loaded while perf recorded has no name either, but never makes up nearly all addresses.
     if len(distinct) >= _ENOUGH and nameless.sum() > 0.9 * len(distinct):
         raise ProfileUnreadable(
             f"{nameless.sum()} of {len(distinct)} kernel addresses in this perf.data are not in its System.map"

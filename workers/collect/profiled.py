@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Profiles of each kind, counters, and what was not available and why: from what a profiled run brought home.
+"""Read the results of a profiled run: profiles of each kind, counters, and what was not available and why.
 
-Runs apart (reading.py): every byte here was written by a guest. Without its CPU profile a profiled run is none;
+Runs in a separate process (reading.py): a guest wrote every byte here. A profiled run without a CPU profile is refused;
 anything else that is missing is reported beside the rest.
 """
 
@@ -101,7 +101,7 @@ def read_profiled(records: Sequence[Record], run: RecordedProfiles) -> tuple[dic
 
 
 def _with_cpu(passes: Sequence[Pass]) -> list[Pass]:
-    """The passes, the CPU's among them: without one its file is an empty one, and says so when it is read."""
+    """Return the passes, the CPU's first; if it is missing, an empty one, so that reading it reports that."""
     cpu = next((taken for taken in passes if taken.kind == "cpu"), None)
     others = [taken for taken in passes if taken is not cpu]
     return [cpu or Pass("cpu", "", None, ()), *others]
@@ -147,7 +147,7 @@ def _columns(taken: Pass, profile: PerfProfile) -> dict[str, Any]:
 
 
 def _account_for_halves(account: _Account, kind: Kind, profile: PerfProfile) -> None:
-    """Waits that are known of, but not how long they were; told alike in all boots, however many there are."""
+    """Account for waits of unknown length, in the same words in all boots, however many there are."""
     account.half[kind] = profile.unended + profile.unbegun
     if profile.unended:
         why = "they went on when a timed interval ended, or events were lost"

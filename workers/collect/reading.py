@@ -43,7 +43,7 @@ def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result
     """
     workload = load_catalog()[request["workload"]] if request["workload"] else None
     if workload is not None:
-        # Its code is ours, and can only be loaded before.
+        # The parser is our own code, and can only be loaded now.
         load_parser(workload.definition)
 
     def read(files: Sequence[Readable]) -> Result:
@@ -80,7 +80,7 @@ def _read(request: Mapping[str, Any], workload: Workload | None, held: Mapping[s
 
 
 def records_in(file: Readable) -> Iterator[Record]:
-    """Return the records of a file but for recordings, which have files of their own, and heartbeats. Raises RecordCorrupt."""
+    """Yield the records of a file, without hello, heartbeats, and recordings, which have files of their own. Raises RecordCorrupt."""
     reader = RecordReader()
     data = memoryview(file.read_bytes())
     for at in range(0, len(data), _PIECE):

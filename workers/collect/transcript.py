@@ -55,7 +55,7 @@ class Transcript:
         self._stack.close()
 
     def take(self, record: Record) -> None:
-        """Check the next record, and keep what it says of perf. Raises RecordUnexpected."""
+        """Check the next record, and keep perf's recordings. Raises RecordUnexpected."""
         self._count += 1
         if self._count > MOST_RECORDS:
             raise RecordUnexpected(f"the guest sent more than {MOST_RECORDS} records")

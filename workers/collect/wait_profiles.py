@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Begins and ends among tracepoint samples → waits: who waited where, and for how many nanoseconds.
 
-A lock wait lasts from a thread's contention_begin to its contention_end of the same lock; a mutex tells several begins
-(it spins, then sleeps) before one end, and the first counts. Off the CPU a thread is from the sched_switch that takes it
-off while it does not want to run, to the one that puts it on again: the time it was kept waiting for a CPU is in it.
+A lock wait lasts from a thread's contention_begin to its contention_end of the same lock; a mutex reports several begins
+(it spins, then sleeps) before one end, and the first counts. A thread is off the CPU from the sched_switch that takes it
+off while it does not want to run, to the one that puts it on again: this includes the time it waited for a CPU.
 
-Pairs lie within one recorded interval, and no event was lost between them. What began and did not end, or the other way
-round, is counted, not guessed.
+A begin and its end lie within one recorded interval, with no lost event between them. A begin without an end, or an end
+without a begin, is counted, not guessed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from workers.collect.perfdata_tracing import Tracepoint, field_of, samples_of
 from workers.errors import ProfileUnreadable
 
 Window = tuple[float, float]
-# Bits of a task's state (include/linux/sched.h): all that wait but for the dead, who never come back.
+# Bits of a task's state (include/linux/sched.h): all waiting states, without the dead ones, which never run again.
 _WAITING = 0xFF & ~(0x10 | 0x20)
 
 
@@ -125,7 +125,7 @@ class _Pairing:
 def _in_order(
     samples: SampleColumns, chosen: Integers, recorded: Recorded, close: Callable[[], None]
 ) -> Iterator[int]:
-    """Positions in `chosen` in the order of time, of those in a window; close() is called where that has a gap."""
+    """Yield positions in `chosen` within windows, by time; call close() where the window changes or events were lost."""
     time = samples.time[chosen]
     window = _window_of(time, recorded.windows)
     if len(chosen) and (window < 0).all():
@@ -144,7 +144,7 @@ def _in_order(
 
 
 def _window_of(time: Words, windows: Sequence[Window]) -> Integers:
-    """For each time the number of the window it is in; -1 if it is in none."""
+    """Return for each time the number of its window; -1 if it is in none."""
     if not windows:
         return np.zeros(len(time), np.int64)
     begins, ends = (

@@ -50,7 +50,7 @@ def b4_check(
 
 
 def _checked(client: Client, options: SubmitOptions, *, wait: bool) -> Iterator[Json]:
-    """Yield the result, nothing where the lab is at fault. Raises what the reader of the message has to set right."""
+    """Yield the result; nothing if the lab is at fault. Raises errors that the reader of the message has to set right."""
     # An experiment is looked up and submitted below; both fail alike.
     try:
         asked = _description(options, client)
@@ -87,7 +87,7 @@ def _line(status: str, summary: str, url: str = "", details: str = "") -> Json:
 
 
 def _description(options: SubmitOptions, client: Client) -> Json | None:
-    """Return the experiment of the message on standard input; of b4's branch for a cover letter, None without one."""
+    """Return the description for the message on standard input; for a cover letter that of b4's branch, None without a branch."""
     from workers.ctl.submitted_files import STDIN, branch_series, handed_series, newest_release, read_handed
 
     data, source = read_handed(Path(STDIN)), Path(STDIN)
@@ -110,7 +110,7 @@ def _description(options: SubmitOptions, client: Client) -> Json | None:
 
 
 def _check_setup(options: SubmitOptions, defaults: Any) -> None:
-    """Refuse a call that says neither tree nor workload: that is the caller's, not the patch's fault."""
+    """Refuse a call that lacks a tree or a workload: that is the caller's fault, not the patch's."""
     missing = [
         f"{option} (or {name} under [defaults] in .labctl.toml)"
         for name, option, value in (
@@ -142,7 +142,7 @@ def _tracked_branch() -> str | None:
 
 
 def _experiment(client: Client, asked: Json) -> Json:
-    """Return the newest experiment of the same description that ended or goes on; a new one where there is none."""
+    """Return the newest experiment of the same description that neither failed nor was cancelled; else submit one."""
     from lab.experiments.spec import spec_digest, spec_from_mapping
 
     digest = spec_digest(spec_from_mapping(asked))
@@ -153,7 +153,7 @@ def _experiment(client: Client, asked: Json) -> Json:
 
 
 def _awaited(client: Client, number: int) -> Json:
-    """Follow an experiment to its end; on a machine of its own this process carries it out."""
+    """Follow an experiment to its end; with --local this process carries it out."""
     from workers.ctl import progressbar
 
     if not client.local:
@@ -182,7 +182,7 @@ def _result(client: Client, experiment: Json) -> Iterator[Json]:
 
 
 def _progress(experiment: Json) -> str:
-    """Return such as "running: 12 of 30 boots, about 3 min left", or why it is stalled."""
+    """Return the progress, such as "running: 12 of 30 boots, about 3 min left", or why it is stalled."""
     now = experiment["progress"]
     if stalled := stalled_line(now):
         return stalled
@@ -212,7 +212,7 @@ def _broken(compared: Json) -> list[str]:
 
 
 def _verdicts(compared: Json) -> list[str]:
-    """Return a line for each primary metric of each patch, what decides the status first."""
+    """Return a line for each primary metric of each patch, those that decide the status first."""
     cells = [
         (cell, f"{case['workload']} {metric['name']}")
         for case in compared["cases"]

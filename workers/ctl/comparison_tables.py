@@ -63,7 +63,7 @@ def show_conclusion(console: Console, data: ComparisonData) -> None:
 
 
 def _show_remarks(console: Console, case: CaseData) -> None:
-    """Say below a table what its cells cannot: why there is no ratio or what speaks against the interval, what to know, what was left out."""
+    """Print remarks below a table: why there is no ratio, doubts about the interval, notes, and discarded boots."""
     for metric in case["metrics"]:
         for cell in metric["cells"]:
             if cell["reason"] and (cell["low"] is None or doubt(cell)):
@@ -102,7 +102,7 @@ def _alarms(case: CaseData) -> str:
 
 
 def _has_interaction(case: CaseData) -> bool:
-    """Return whether switches were on together: else a switch does what its variant's row says."""
+    """Return whether switches were on together: else a switch's effect is in its variant's row."""
     effects = (effect for metric in case["metrics"] for effect in metric["effects"])
     return any(len(effect["switches"]) > 1 and effect["ratio"] is not None for effect in effects)
 
@@ -149,7 +149,7 @@ def _cells(cell: CellData, base: float | None, *, fine: bool) -> list[Text]:
 
 
 def effects_table(data: ComparisonData, case: CaseData) -> Group:
-    """Lay out what each switch does over all combinations, and what each two do beyond that."""
+    """Lay out what each switch does over all combinations, and what each pair does beyond that."""
     reasons: list[str] = []
     table = plain_table(f"{plain(case['title'])}: main effects and interactions")
     table.add_column("", overflow="fold")
@@ -163,7 +163,7 @@ def effects_table(data: ComparisonData, case: CaseData) -> Group:
         for effect in metric["effects"]:
             label = plain(" × ".join(effect["switches"]))
             if effect["ratio"] is None:
-                # Below the table's columns, or one long reason would squeeze them all.
+                # Printed below the table: inside it one long reason would squeeze all columns.
                 reasons.append(f"{label}: {plain(effect['reason'])}")
                 continue
             low, middle, high = (

@@ -70,7 +70,7 @@ def _asked(incomplete: str, ask: Callable[[Client], Found]) -> Found:
     try:
         with open_client(is_local=False, server="", say=lambda _: None, hasty=True) as client:
             answers = ask(client)
-    except Exception:  # a completion has nobody to complain to
+    except Exception:  # a completion reports no errors
         return []
     return [
         (plain_line(value), plain_line(description))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands whose modules are imported when they are called; until then their names and the first line of their docstrings."""
+"""Commands whose modules are imported when they are called; before, only their names and the first line of their docstrings are read."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class LateGroup(TyperGroup):
         return list(self.places)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Find the command itself in place of its line; a wrong name is refused with the nearest ones."""
+        """Import the command in place of its help line; a wrong name is refused with the nearest ones."""
         name, known, rest = super().resolve_command(ctx, args)
         place = self.places.get(name or "")
         command = load(place, name) if name and isinstance(place, str) else known
@@ -61,7 +61,7 @@ def load(place: str, name: str) -> Any:
     """Import a command's module and return the command."""
     module, function = _function(place, name)
     alone = typer.Typer()
-    # Makes a group of it, although it has one command.
+    # A callback makes it a group, although it has one command.
     alone.callback()(lambda: None)
     alone.command(name)(getattr(import_module(f"workers.ctl.{module}"), function))
     return get_group(alone).commands[name]

@@ -52,7 +52,7 @@ def _listed(client: Client, kind: Kind, columns: Mapping[str, str], form: str) -
     if not rows:
         err.print(Text(f"no {kind} on {client.where} yet"))
         return
-    # A column that nobody has something in says nothing.
+    # Leave out columns that are empty in every row.
     heads = {field: head for field, head in columns.items() if any(_cell(row.get(field)) for row in rows)}
     table = plain_rows(*heads.values())
     for row in rows:

@@ -8,10 +8,10 @@ import sys
 from kernels.processes.environment import passing
 from workers.ctl.plaintext import plain_line
 
-# A server of notices that does not answer must not keep the exit code from a pipeline.
+# A notification server that does not answer must not withhold the exit code from a pipeline.
 WAIT_S = 5.0
 LONGEST = 300
-# How a person's own session is reached.
+# Variables that lead to the user's desktop session.
 _OF_THE_DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "HOME")
 
 

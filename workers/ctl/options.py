@@ -23,7 +23,7 @@ from workers.ctl.preferences import read_preferences
 # Exit codes a pipeline reads: no regression, a regression, the data cannot tell, the lab failed, a wrong call.
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
 
-# As lab/experiments/priority.py has them, which takes Django.
+# The same as in lab/experiments/priority.py, whose import takes Django.
 PRIORITIES = ("low", "normal", "high")
 
 out = Console(highlight=False)
@@ -55,7 +55,7 @@ TABLE, JSON = "table", "json"
 
 
 def format_option(*forms: str) -> Any:
-    """Return the option --format of a command that prints these forms; another one is refused with the nearest."""
+    """Return the option --format of a command that prints these forms; any other is refused, with the nearest."""
 
     def known(form: str) -> str:
         if form not in forms:
@@ -101,9 +101,9 @@ def through_client(command: Callable[Concatenate[Client, P], None]) -> Callable[
 def with_options(
     options: type[Options], **tables: Sequence[inspect.Parameter]
 ) -> Callable[[Callable[Concatenate[Client, Options, P], None]], Callable[Concatenate[Client, P], None]]:
-    """Give a command one option for each field of a frozen dataclass; it gets them as one, after the client.
+    """Give a command one option for each field of a frozen dataclass; it gets the dataclass after the client.
 
-    tables: further options, by the field of the dataclass that gets those of them that were given as a mapping.
+    tables: further options, by the field of the dataclass that receives their values as a mapping.
     """
     hints = get_type_hints(options, include_extras=True)
     ours = [
@@ -162,5 +162,5 @@ def write_file(file: Path, data: bytes) -> None:
 
 
 def whisper(line: str) -> None:
-    """Say something on the side."""
+    """Print a side remark, dimmed, on standard error."""
     err.print(Text(f"  {line}", style="dim"), soft_wrap=True)

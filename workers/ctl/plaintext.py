@@ -17,5 +17,5 @@ def plain_text(text: str) -> str:
 
 
 def plain_line(text: Any, longest: int = 500) -> str:
-    """Return the same in one line, cut."""
+    """Return a text as one plain line, cut to `longest`."""
     return one_line(" ".join(str(text).split())[:longest])

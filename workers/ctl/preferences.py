@@ -37,7 +37,7 @@ DEFAULTS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """All of it, and where each came from (a file's path or a variable's name).
+    """All preferences, and the origin of each (a file's path or a variable's name).
 
     server: without a slash at its end, empty if none is named. token: LABCTL_TOKEN. defaults: keys of DEFAULTS.
     """
@@ -64,7 +64,7 @@ def read_preferences() -> Preferences:
     for path, table in ((own, mine), (project, trees)):
         file_defaults = _defaults(path, table.get("defaults", {})) if path else {}
         if {"tree", "git"} & file_defaults.keys():
-            # A tree named here replaces one of the other kind named there.
+            # A tree named in this file replaces a tree or git URL from the file before.
             defaults.pop("tree", None)
             defaults.pop("git", None)
         defaults |= file_defaults
@@ -77,7 +77,7 @@ def read_preferences() -> Preferences:
     if "LABCTL_LOCAL" in os.environ:
         local, origins["local"] = _switch("LABCTL_LOCAL"), "LABCTL_LOCAL"
     elif "LABCTL_SERVER" in os.environ:
-        # A server in the environment is nearer than `local` in a file.
+        # A server in the environment overrides `local` in a file.
         local = False
     tokens = _text(own, mine, "token_file")
     return Preferences(
@@ -90,7 +90,7 @@ def read_preferences() -> Preferences:
     )
 
 
-# What a person's own git, in a tree of that person, needs of the environment.
+# Environment variables that the user's own git needs in the user's own tree.
 OF_GIT = (
     "HOME",
     "XDG_CONFIG_HOME",

@@ -31,7 +31,7 @@ _CLAIM_UNITS = {
     "cycles": "cycles waited per operation",
     "instructions": "instructions per operation",
 }
-# By unit, what one shown digit stands for.
+# By unit, the factor from a value to the shown number.
 _CLAIM_SCALES: Mapping[str, float] = {"samples": 100.0, "ns": 1e-6}
 _VERDICTS = {"changed": "changed", "unchanged": "no significant change"}
 _MOST_COUNTERS = 12
@@ -40,7 +40,7 @@ _BRIEF_BY_PATCH = 6
 
 
 def show_profiles(console: Console, cases: Iterable[Json]) -> None:
-    """Print, for each case, who calls the symbols asked for, which symbols moved, what it counted and cost.
+    """Print, for each case, the callers of the requested symbols, the symbols that moved, its counters and its cost.
 
     cases: as lab/profiles/exports/data.py has them.
     """
@@ -62,7 +62,7 @@ def show_profiles(console: Console, cases: Iterable[Json]) -> None:
 
 
 def as_attributes(data: Any) -> Any:
-    """Return plain data with its fields as attributes, as the dataclasses had them that it was made of. Texts are one line each."""
+    """Return plain data with its fields as attributes, like the dataclasses that it was made from. Texts become one line each."""
     if isinstance(data, dict):
         return SimpleNamespace(**{name: as_attributes(item) for name, item in data.items()})
     if isinstance(data, list):

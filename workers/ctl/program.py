@@ -28,8 +28,8 @@ def run_program(cli: Callable[..., object], name: str) -> NoReturn:
 
 
 def _explain(exc: Exception, name: str) -> int:
-    """Print an error somebody expected; returns the exit code. Raises any other again."""
-    # Typer keeps its click to itself: what a wrong call raises is known by how it formats itself.
+    """Print an expected error and return the exit code; raise any other error again."""
+    # Typer hides its copy of click: the error of a wrong call is recognised by its format_message.
     format_message: Callable[[], str] | None = getattr(exc, "format_message", None)
     blame = getattr(exc, "blame", None)
     if (away := _database_away(exc)) and format_message is None:

@@ -42,11 +42,11 @@ class Follower:
     last: str = ""
     silence: str = ""
     apart: bool = True
-    # How far the log of which build was read.
+    # A build, and the offset up to which its log was read.
     _read: tuple[int, int] = (0, 0)
 
     def look(self) -> None:
-        """Ask once. Raises what the client raises; what may be retried only after PATIENCE_S without an answer."""
+        """Ask once. Raises what the client raises; an error that may be retried only after PATIENCE_S without an answer."""
         try:
             self.experiment = self.client.experiment(self.experiment_id)
             self.last = self._last_line()
@@ -114,7 +114,7 @@ def beside(console: Console, client: Client, experiment_id: int) -> Iterator[Non
             follower.look()
             _show(console, follower, lambda: done.wait(follower.pause))
         except Exception as exc:
-            # The work goes on without anybody seeing how far it is.
+            # The work continues without a display of its progress.
             if getattr(exc, "blame", None) is None:
                 raise
         finally:
@@ -144,7 +144,7 @@ def _show(console: Console, follower: Follower, over: Callable[[], bool]) -> Non
 
 
 def _tell(console: Console, follower: Follower, over: Callable[[], bool]) -> None:
-    """For logs: a line whenever something else is being done, and every 20 seconds."""
+    """Print lines for logs: one whenever something else is being done, and every 20 seconds."""
     subject_said, said_at, counts_said = "", -PLAIN_REFRESH_S, ""
     while True:
         last = over()
@@ -184,7 +184,7 @@ def _over(now: Json, what: str) -> int:
 
 
 def _count_of(now: Json, what: str) -> Text:
-    """Return how many of a stage are over, and how many of them otherwise than well."""
+    """Return how many of a stage are over, and how many of them failed or were cancelled."""
     text = Text(f"{_over(now, what)}/{now[f'{what}_total']}")
     for how, style in (("failed", "red"), ("cancelled", "dim")):
         if number := now[f"{what}_{how}"]:
@@ -202,7 +202,7 @@ def _doing(follower: Follower) -> str:
 
 
 def _subject(follower: Follower) -> str:
-    """Return what a new line of a log is worth: other work, not more of the same."""
+    """Return the text whose change is worth a new line of a log: the work, not its progress."""
     now = follower.progress["now"]
     if not now or follower.silence or (follower.apart and stalled_line(follower.progress)):
         return _doing(follower)
@@ -210,7 +210,7 @@ def _subject(follower: Follower) -> str:
 
 
 def drawn(follower: Follower) -> Group:
-    """One refresh: name, time, a bar for each stage, what is being done, the build's last line."""
+    """Draw one refresh: name, time, a bar for each stage, what is being done, the build's last line."""
     now = follower.progress
     name = plain_line(follower.experiment["name"])
     head = Text.assemble((f"{name}  ", "bold"), f"{follower.experiment['state']}  ")

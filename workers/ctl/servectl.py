@@ -14,7 +14,7 @@ Port = Annotated[int, typer.Option(help="port on the loopback address")]
 
 
 def say(line: str) -> None:
-    """Print a line that stays one: a link broken in two is none."""
+    """Print a line without wrapping it: a wrapped link does not work."""
     out.print(Text(line), soft_wrap=True)
 
 

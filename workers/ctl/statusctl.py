@@ -26,7 +26,7 @@ from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TABLE, Format, out, pri
 from workers.ctl.plaintext import plain_line
 
 _GIB = 1 << 30
-# Of each list on a screen, what needs a person first; JSON has all.
+# Rows of each list on a screen, those that need a person first; JSON has all.
 _ROWS = 50
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From the options of `submit` and `preview` to a description: what was given, then the preferences' defaults."""
+"""Turn options of `submit` and `preview` into a description: the given options, then the preferences' defaults."""
 
 import inspect
 import tomllib
@@ -88,7 +88,7 @@ class SubmitOptions:
 
 
 def _measure_options() -> Iterator[inspect.Parameter]:
-    """Yield an option for each question about the measurement; `--profile` and `--exact` are two for one."""
+    """Yield an option for each question about the measurement, except `profile`: `--profile` and `--exact` cover it."""
     for question in QUESTIONS:
         if question.name == "profile":
             continue
@@ -117,7 +117,7 @@ MEASURE_OPTIONS = tuple(_measure_options())
 
 def description(source: Path | None, options: SubmitOptions, client: Client) -> Json:
     """Return the description that a file or a branch and the options make. Raises SpecError, SettingsWrong."""
-    # Here, for `--help` and completion need none of it.
+    # Imported here: `--help` and completion do not need it.
     from workers.ctl.submitted_files import (
         branch_series,
         handed_series,
@@ -174,7 +174,7 @@ def of_file(data: bytes, source: Path, chosen: SubmitOptions) -> Json:
 def of_series(
     handed: Any, options: SubmitOptions, preferences: Preferences, client: Client, base: str
 ) -> Json:
-    """Return the description of a series. Raises SpecError where neither options nor preferences say tree and workload."""
+    """Return the description of a series. Raises SpecError where neither options nor preferences name a tree and a workload."""
     defaults = preferences.defaults
     # Where neither names a base, the lab takes the one that the series names, if its tree has that.
     start = base or str(defaults.get("base", ""))
@@ -264,7 +264,7 @@ def _with_params(cases: list[Json], params: list[str]) -> list[Json]:
 
 
 def _param(text: str) -> Any:
-    """Read a value as TOML has it; what is none is a text."""
+    """Read a value as TOML; if it is not TOML, it is a text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

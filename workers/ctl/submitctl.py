@@ -69,7 +69,7 @@ def _say_queued(client: Client, row: Json, *, wait: bool) -> None:
     if wait:
         err.print(Text(f"experiment {number}{where}", style="dim"), soft_wrap=True)
         return
-    # The number alone on standard output is what a script wants.
+    # Standard output has the number alone, for scripts.
     err.print(Text(f"experiment {number} is {row['state']}{where}"), soft_wrap=True)
     err.print(Text(f"  {'labctl run' if client.local else 'labctl watch'} {number}{option}", style="dim"))
     out.print(str(number))

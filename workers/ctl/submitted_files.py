@@ -18,7 +18,7 @@ from lab.experiments.spec import switch_name
 from workers.ctl.preferences import OF_GIT, git_top
 
 STDIN = "-"
-# As the server's own limit; more is not a series.
+# The server's own limit; anything larger is not a series.
 MOST_BYTES = 16 << 20
 _MAIL = re.compile(rb"(?:From \S+ |[A-Z][A-Za-z-]{1,40}: )")
 _DIFF = re.compile(rb"^(?:diff --git |--- \S)", re.MULTILINE)
@@ -32,7 +32,7 @@ NAME_LENGTH = 28
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A series. name: of the experiment; switch: what it is called in variants; text: the mails themselves.
+    """A series. name: of the experiment; switch: its name in variants; text: the mails themselves.
 
     origin: the file it is from; series: as read, None where only the lab can repair it.
     """
@@ -71,7 +71,7 @@ def is_series(data: bytes) -> bool:
 
 
 def handed_series(data: bytes, source: Path, *, partial: bool = False) -> Handed:
-    """Return a series from mails or a diff. partial: one with gaps, too.
+    """Return a series from mails or a diff. partial: accept a series with gaps.
 
     Raises SpecError where a mail cannot be read, or a gap needs `partial`.
     """
@@ -94,7 +94,7 @@ def handed_series(data: bytes, source: Path, *, partial: bool = False) -> Handed
 
 
 def branch_series(branch: str, since: str) -> Handed:
-    """Return the commits of a branch of the current git tree after `since`, its merge base with it.
+    """Return the commits of a branch of the current git tree after its merge base with `since`.
 
     Raises SpecError outside of a git tree, and what kernels.patches.series.read_range raises.
     """

@@ -21,7 +21,7 @@ def percent(value: float | None, *, fine: bool = False) -> str:
 
 
 def prose(text: str) -> str:
-    """Return a sentence with the minus sign of print before its numbers."""
+    """Return a sentence with typographic minus signs before its numbers."""
     return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`labctl target …`: machines taken in, changed, looked at and switched, on the lab's own machine."""
+"""`labctl target …`: add, change, show and switch machines, on the lab's own machine."""
 
 import json
 import tomllib

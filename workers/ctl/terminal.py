@@ -25,7 +25,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 def narration(console: Console) -> Iterator[Callable[[str], None]]:
     """Print what is being prepared: one changing line on a terminal, elsewhere each step once.
 
-    A line `thing: 40%` is the same thing at another moment.
+    Lines such as `thing: 40%` are progress of one step.
     """
     if console.is_terminal:
         with console.status(Text("")) as status:
@@ -43,7 +43,7 @@ def narration(console: Console) -> Iterator[Callable[[str], None]]:
 
 
 def count(number: int, thing: str) -> str:
-    """1 kernel, 2 kernels."""
+    """Return a number with its noun: 1 kernel, 2 kernels."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
@@ -129,7 +129,7 @@ def show_outcomes(
 
 
 def _found_built(build: Json, experiment: Json) -> bool:
-    """Return whether nothing was compiled for this experiment: the artifact was there, or another one's build."""
+    """Return whether nothing was compiled for this experiment: the artifact existed, or another experiment built it."""
     if build.get("cached") or build.get("reused"):
         return True
     over = build["finished_at"]

@@ -56,7 +56,7 @@ def show_trend(console: Console, page: TrendPage) -> None:
     ranges = [f"{number(point.low)} … {number(point.high)}" for point in page.points]
     medians = [number(point.median) for point in page.points]
     fixed = 12 + max(map(len, [*medians, "median"])) + max(map(len, [*ranges, "range"])) + len("boots")
-    # The subject alone gives way on a narrow terminal.
+    # Only the subject is shortened on a narrow terminal.
     width = max(8, min(SUBJECT, console.width - fixed - 18))
     for head in ("revision", "subject"):
         table.add_column(head, no_wrap=True)
@@ -133,7 +133,7 @@ def short(revision: RevisionView) -> str:
 
 
 def bisection_step(step: BisectionStepView) -> Text:
-    """One step in one line."""
+    """Return one step as one line."""
     row = step.row
     text = Text(f"{row.number:>3}  {short(step.revision):<61}  ")
     text.append(f"{row.outcome or 'open':<9}", style=OUTCOME_STYLE.get(row.outcome, ""))

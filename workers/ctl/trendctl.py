@@ -162,7 +162,7 @@ def _measure(wanted: RevisionRange, form: str) -> None:
 
 
 def _step_of(key: str, boots: int, most_boots: int) -> BisectionRequest:
-    """The questions that a trend's last step asks. Raises SpecError where it has none."""
+    """Return the request to bisect a trend's last step. Raises SpecError if it has no step."""
     page = trend_page(key)
     if not page.steps:
         raise SpecError(f"trend {key} has no step to bisect")

@@ -34,7 +34,7 @@ END_WORDS = {0: "no regression", 1: "a regression", 2: "inconclusive", 3: "the l
 
 
 def same(client: Client) -> str:
-    """Return the option that leads through the same client again, for the commands we propose."""
+    """Return the option that selects the same client, for the commands that we suggest."""
     return " --local" if client.local else ""
 
 
@@ -51,7 +51,7 @@ def stay(client: Client, experiment_id: int, form: str = TABLE) -> int:
 
 
 def carry_out(client: Client, experiment_id: int) -> int:
-    """Do in this process what is open of an experiment, or follow a server's workers; returns its exit code."""
+    """Do the open work of an experiment in this process, or follow a server's workers; returns its exit code."""
     if not client.local:
         return stay(client, experiment_id)
     from workers import local
@@ -159,7 +159,7 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
 
 
 def _cells(line: Json) -> tuple[str, str, str, str, str]:
-    # A server of before has no headline, and neither has what ended there.
+    # An older server sends no headline, nor is there one for experiments that ended there.
     counted = ", ".join(count for _, count in counted_verdicts(line["verdicts"]))
     answer = prose(line.get("headline") or counted)
     boots = f"{line['boots_over']}/{line['boots_total']}"
@@ -216,7 +216,7 @@ def notes(
         print_json(said)
         return
     if not said:
-        client.experiment(experiment_id)  # refuses the number of none
+        client.experiment(experiment_id)  # refuses the number of no experiment
         err.print(f"experiment {experiment_id} has no notes yet")
     for note in said:
         head = (

@@ -80,7 +80,7 @@ def _work_alone() -> None:
             log.info("removed what a killed process left: %s", line)
         try:
             with delivering(), fetching():
-                # From here on a signal is answered in order.
+                # From here on a signal ends the work in good order.
                 log.info("working on %s", settings.HOME)
                 work(Event())
         except (KeyboardInterrupt, SystemExit):
@@ -89,6 +89,6 @@ def _work_alone() -> None:
 
 
 def _terminate(_number: int, _frame: object) -> NoReturn:
-    # Once is enough: a second one would interrupt the giving back.
+    # One signal is enough: a second would interrupt the return of the work.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Check what QEMU's user may open, before libvirt fails at it or walks over it slowly."""
+"""Check what QEMU's user may open, before libvirt fails at it or is slowed down by it."""
 
 import grp
 import logging
@@ -37,7 +37,7 @@ def mend_kvm(user: QemuUser, device: Path = KVM_DEVICE) -> None:
     """Let QEMU's user open /dev/kvm if we may change its mode; else warn.
 
     A device that is there but closed makes libvirt 9.0 probe QEMU again 14 times at every start: 56 s instead of
-    half a second, without a word in its log. A session daemon is the same user as its QEMU, and sees it as it is.
+    half a second, without a word in its log. A session daemon runs as the same user as its QEMU, so it sees the device as QEMU does.
     """
     own_daemon = user.uid == os.geteuid()
     if own_daemon or not device.exists() or _may(device, user, stat.S_IROTH | stat.S_IWOTH):

@@ -14,7 +14,7 @@ from workloads.instruction_clock import Clock
 Accelerator = Literal["kvm", "tcg", "none"]
 RECORDS_FILE = "records.bin"
 ReadMemory = Callable[[int, int], bytes]
-"""(address, bytes) → so many bytes of a guest's physical memory; raises TargetLost."""
+"""(address, bytes) → that many bytes of a guest's physical memory; raises TargetLost."""
 # How a machine's kernel is started: by its firmware, or by the kernel that it runs already.
 Way = Literal["power", "kexec"]
 
@@ -23,7 +23,7 @@ Way = Literal["power", "kexec"]
 class Machine:
     """The size of a guest, what runs it, and what its clock counts.
 
-    clock "instructions" takes one CPU, the accelerator tcg, and no disks: see docs/instruction-clock.md.
+    clock "instructions" requires one CPU, the accelerator tcg, and no disks: see docs/instruction-clock.md.
     """
 
     vcpus: int
@@ -72,11 +72,11 @@ class BootRequest:
     directory: the run's own; gets console.log and records.bin.
     boot_deadline_s: from power-on to the agent's hello.
     silence_deadline_s: longest time without a record, heartbeats included; they come every second, but not under
-        the instruction clock, where all records come in the end and this deadline does not hold.
-    hz: the kernel's CONFIG_HZ, if known: it need not measure its delay loop then.
+        the instruction clock, where all records come at the end and this deadline does not apply.
+    hz: the kernel's CONFIG_HZ, if known: the kernel then need not measure its delay loop.
     target, access: the machine's name and how to reach it, where the driver has more than one.
-    microscope: has the emulator keep the call tree of what is measured; takes the instruction clock.
-    way: how the boots went that this one is compared with, where drivers have a choice; None leaves it to them.
+    microscope: has the emulator keep the call tree of what is measured; takes the instruction or contention clock.
+    way: the way of the boots that this one is compared with, if the driver has a choice; None leaves it to the driver.
     """
 
     name: str
@@ -123,9 +123,9 @@ class Session(Protocol):
         """Return the host's state; gains a `load_after` and `steal_share` when the records have ended."""
 
     def records(self, deadline_s: float) -> Iterator[Record]:
-        """The records after hello, heartbeats included, the last one a bye.
+        """Yield the records after hello, heartbeats included, the last one a bye.
 
-        Under the instruction clock all come in the end; until then heartbeats of the session's own, numbered 0.
+        Under the instruction clock all come at the end; until then the session yields heartbeats of its own, numbered 0.
 
         deadline_s: from now to bye. Raises GuestPanicked, GuestHung, GuestSilent, TargetLost, RecordCorrupt.
         """

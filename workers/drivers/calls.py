@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The directory where QEMU's plugin writes call trees and accesses, and their way to the run's files.
 
-The directory is the emulator's user's, and so also open to a guest that escaped: its contents are treated as data only.
+The directory belongs to the emulator's user, so a guest that escaped can write to it: its contents are treated as data only.
 """
 
 import os
@@ -62,7 +62,7 @@ def _bring_home(written: Path, directory: Path) -> None:
                 raise ProfileUnreadable(
                     f"the emulator left more than {_MOST_BYTES >> 20} MiB of call trees and accesses"
                 )
-            # A process that can write to it can let it grow meanwhile.
+            # A process that can write to the file can make it grow meanwhile.
             while size and (data := source.read(min(size, _CHUNK))):
                 size -= target.write(data)
 

@@ -20,7 +20,7 @@ CMDLINE = (
     # A kernel that oopsed measures nothing any more: end at once, by a reset that ends the domain.
     "oops=panic",
     "panic=-1",
-    # We send one to a guest that has fallen silent, to see on the console where it was.
+    # A guest that has fallen silent is sent an NMI, to show on the console where it was.
     "unknown_nmi_panic",
     # Warnings and worse on the console until the agent turns all on: printing a boot through an emulated UART
     # takes time.
@@ -34,9 +34,9 @@ CMDLINE = (
     "rcupdate.rcu_expedited=1",
 )
 WALL_CLOCK = ("random.trust_cpu=on",)
-# Many virtual CPUs share few real ones, and stand still meanwhile: that is no reason to complain, or to look for one.
+# Many virtual CPUs share few real ones, and often stand still: the kernel should neither check for that nor warn of it.
 CONTENTION = ("norandmaps", "nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1")
-# The emulated TSC is one clock for all CPUs, which the kernel cannot know: it would take the HPET, an exit a look.
+# The emulated TSC is one clock for all CPUs, which the kernel cannot know: it would use the HPET, whose every read is an exit.
 EMULATED_TSC = "tsc=reliable"
 
 
@@ -86,7 +86,7 @@ def domain_xml(request: BootRequest, wiring: Wiring) -> str:
 
 
 def plugin_argument(request: BootRequest, wiring: Wiring) -> str:
-    """Return QEMU's -plugin argument, "" without a microscope. QEMU takes a comma in a name doubled."""
+    """Return QEMU's -plugin argument, "" without a microscope. In a name each comma is doubled for QEMU."""
     if request.microscope is None:
         return ""
     scope = request.microscope
@@ -159,7 +159,7 @@ def _add_disk(devices: ET.Element, index: int, disk: Disk, overlay: Path) -> Non
 
 
 def _place(device: ET.Element, slot: int) -> None:
-    """On the root bus: libvirt would give each device a PCIe port of its own, which the kernel has to scan."""
+    """Put a device on the root bus: libvirt would give each a PCIe port of its own, which the kernel has to scan."""
     ET.SubElement(device, "address", type="pci", domain="0", bus="0", slot=str(slot), function="0")
 
 
@@ -173,9 +173,9 @@ def _add_arguments(domain: ET.Element, *values: str) -> None:
 
 
 def _skip_cpu_check(domain: ET.Element) -> None:
-    """Without this capability libvirt asks QEMU two questions about the CPU instead of 300, one by one, while the guest waits.
+    """Remove a capability, so that libvirt asks QEMU two questions about the CPU, not 300, one by one, while the guest waits.
 
-    That is 0.2 s of each start (libvirt 9.0), for a list that a CPU model of "maximum" or "host-passthrough" has no use for.
+    This saves 0.2 s of each start (libvirt 9.0); CPU models "maximum" and "host-passthrough" do not use the list.
     """
     capabilities = ET.SubElement(domain, f"{{{QEMU_NAMESPACE}}}capabilities")
     ET.SubElement(capabilities, f"{{{QEMU_NAMESPACE}}}del", capability="cpu-unavailable-features")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A driver without a machine: plays scripted records and outcomes, for everything above it to be tried quickly."""
+"""A driver without a machine: plays scripted records and outcomes, so that everything above it can be tested quickly."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Script:
     problem: raised after the records instead of the bye; before hello if `boots` is false.
     release: what `uname -r` says; the requested one if empty.
     seconds: how long all of it takes, with heartbeats; a guest that hangs spends them in silence.
-    host: what is known of the boot beside what every fake one tells. call_trees: files that the microscope leaves of a
-    boot that has one.
+    host: facts of the boot in addition to those of every fake boot. call_trees: files that the microscope leaves, if the
+    boot has one.
     """
 
     records: tuple[tuple[str, str, bytes], ...] = ()
@@ -124,7 +124,7 @@ class FakeSession:
         return nullcontext(self._script.memory)
 
     def _in_time(self, records: list[Record]) -> Iterator[Record]:
-        """The last record, or the problem, comes when the script's seconds are over."""
+        """Yield the records; the last one, or the problem, comes when the script's seconds are over."""
         yield from records[:-1]
         end = time.monotonic() + self._script.seconds
         beats = not isinstance(self._script.problem, GuestSilent)

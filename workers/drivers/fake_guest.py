@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The behaviour of a fake target without a test's script: its access sets the duration and the end of a boot.
 
-A lab without machines is tried with it: the service under faults, and how fast it hands out work.
+It serves to test a lab without machines: the service under faults, and how fast it hands out work.
 """
 
 import json
@@ -29,7 +29,7 @@ PANIC = CONSOLE + (
     "[    1.000000] BUG: kernel NULL pointer dereference, address: 0000000000000008\n"
     "[    1.000001] Kernel panic - not syncing: Fatal exception\n"
 )
-# Of one boot's iterations among themselves, beside what differs between boots.
+# Noise between the iterations of one boot, as a share of the noise between boots.
 _WITHIN = 0.2
 
 

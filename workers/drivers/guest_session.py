@@ -24,7 +24,7 @@ from workloads.guest.greeting import read_hello
 from workloads.guest.records import Record
 
 STACKS_S = 5.0
-"""How long an interrupted guest may take to print its stacks; once it has, it resets and nobody waits further."""
+"""How long an interrupted guest may take to print its stacks; once it has, it resets, and the wait ends."""
 
 OWN_BEAT_S = 5.0
 """Seconds between the heartbeats that the session itself makes while a guest keeps back its records; a worker renews its claim at each."""
@@ -107,7 +107,7 @@ class GuestSession:
         return host_facts()
 
     def host_change(self) -> dict[str, Any]:
-        """... and what has changed since the session began."""
+        """Return the facts of this host that changed since the session began."""
         return change(self._before, take_moment())
 
     def _next(self, end: float, deadline_s: float) -> Record:
@@ -118,7 +118,7 @@ class GuestSession:
             listen_until = time.monotonic() + OWN_BEAT_S if held else math.inf
             record = self._streams.next(min(end, self._streams.last_record_at + silence_s, listen_until))
             now = time.monotonic()
-            # Heartbeats go on in a plan that does not end, so a record alone does not outlive the deadline.
+            # A plan that does not end still sends heartbeats, so a record does not extend the deadline.
             if record is not None and (now < end or record.kind == "bye"):
                 if record.kind == "step":
                     self._step = f'in step "{record.name}"'
@@ -143,7 +143,7 @@ class GuestSession:
         self._streams.drain(STACKS_S)
 
     def silent(self, message: str) -> WorkersError:
-        """Return what to raise for a machine that is there and says nothing."""
+        """Return the error for a machine that is on but silent."""
         return GuestSilent(message, self._streams.tail())
 
     def _gone(self, own_doing: WorkersError) -> WorkersError:

@@ -19,7 +19,7 @@ class Moment:
 
 
 def take_moment() -> Moment:
-    """Now. Source of the fields: proc(5), /proc/stat, "cpu"."""
+    """Return the present moment. Source of the fields: proc(5), /proc/stat, "cpu"."""
     with Path("/proc/stat").open() as stat:
         # user nice system idle iowait irq softirq steal; guest time is within user
         ticks = [int(field) for field in stat.readline().split()[1:9]]

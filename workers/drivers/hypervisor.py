@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The connection to libvirt: which daemon, how to say that it is missing, what becomes of domains."""
+"""The connection to libvirt: the choice of daemon, the error if it is missing, and the end of domains."""
 
 import os
 import re
@@ -147,7 +147,7 @@ class Hypervisor:
         return QemuUser(int(match[1]), int(match[2])) if match else QemuUser(os.geteuid(), os.getegid())
 
     def versions(self) -> dict[str, str]:
-        """QEMU's and libvirt's, as people write them."""
+        """Return the versions of QEMU and libvirt, as people write them."""
         return {
             "qemu": _dotted(self.connection.getVersion()),
             "libvirt": _dotted(self.connection.getLibVersion()),
@@ -163,7 +163,7 @@ class Hypervisor:
 
 
 def within(deadline_s: float, what: str, request: Callable[[], T]) -> T:
-    """Return the answer of a request to libvirt, whose calls know no deadline themselves.
+    """Return the answer of a request to libvirt, whose calls have no deadline of their own.
 
     Raises TargetLost when it does not come in time; the request's own thread is left behind then.
     """
@@ -202,7 +202,7 @@ def _dotted(version: int) -> str:
 
 @cache
 def _start_events(_pid: int) -> None:
-    """Run libvirt's event loop in this process, where it must be before the first connection; a fork has none."""
+    """Run libvirt's event loop in this process: it must run before the first connection, and a fork has none."""
     # Errors come as exceptions; without this libvirt prints them too.
     libvirt.registerErrorHandler(lambda _context, _error: None, None)
     libvirt.virEventRegisterDefaultImpl()

@@ -30,7 +30,7 @@ ARGUMENTS = (
 CMDLINE = (
     f"kperflab.records=ttyS{RECORDS_LINE}",
     "clocksource=tsc",
-    # Without a second clock the kernel has nothing to correct the counter's rate by, a second after the start.
+    # Without a second clock the kernel cannot correct the counter's rate a second after the start.
     "pmtmr=0",
     # Programs at the same addresses in every process.
     "norandmaps",
@@ -43,7 +43,7 @@ _BYTE_MOVES = "erms"
 
 
 def add_clock(domain: ET.Element, cpu: ET.Element) -> None:
-    """The clocks of the machine, all of them the instruction clock, and a CPU without ways out of it."""
+    """Add the machine's clocks, all driven by the instruction clock, and remove CPU features that bypass it."""
     move_words(cpu)
     for feature in _RANDOM_OF_THE_HOST:
         ET.SubElement(cpu, "feature", policy="disable", name=feature)
@@ -54,12 +54,12 @@ def add_clock(domain: ET.Element, cpu: ET.Element) -> None:
 
 
 def move_words(cpu: ET.Element) -> None:
-    """Have the kernel copy by words, as many instructions as a CPU with fast byte moves takes cycles."""
+    """Have the kernel copy by words, in as many instructions as a CPU with fast byte moves takes cycles."""
     ET.SubElement(cpu, "feature", policy="disable", name=_BYTE_MOVES)
 
 
 def add_lines(devices: ET.Element, console: Path, records: Path) -> None:
-    """Two serial lines into named pipes; streams.Fifo says why not sockets."""
+    """Add two serial lines into named pipes; streams.Fifo says why not sockets."""
     for port, path in ((0, console), (RECORDS_LINE, records)):
         serial = ET.SubElement(devices, "serial", type="pipe")
         ET.SubElement(serial, "source", path=str(path))

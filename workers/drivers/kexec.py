@@ -9,14 +9,14 @@ from workers.drivers.netboot_streams import POLL_S, TOKEN
 from workers.errors import TargetLost
 
 ASK_S = 10.0
-"""From a boot's last record to the machine's question for what follows: its last pieces are posted in between."""
+"""From a boot's last record to the machine's request for the next boot: it posts its last pieces in between."""
 TAKE_S = 30.0
 """From the offer to its fetch: machines ask every few seconds, or after a lab that restarts has come back."""
 LONGEST_REFUSAL = 500
 
 
 def await_waiting(target: str) -> int | None:
-    """Return the boot whose machine waits for what follows, which may be about to ask; None where there is none."""
+    """Return the boot whose machine waits for the next one; wait for a machine that is about to ask; None if there is none."""
     end = time.monotonic() + ASK_S
     while (boot := waiting_boot(target)) is None and is_left_waiting(target) and time.monotonic() < end:
         time.sleep(POLL_S)
@@ -26,13 +26,13 @@ def await_waiting(target: str) -> int | None:
 def await_heard(boot_id: int, start_s: float) -> None:
     """Wait until the machine took the offer, started it, and said something. Raises TargetLost, with its own words.
 
-    start_s: from its taking the offer on.
+    start_s: deadline, from when it took the offer.
     """
     end, taken = time.monotonic() + TAKE_S, False
     while True:
         progress = netboot_progress(boot_id)
         if refused := b"".join(take_pieces(boot_id, "kexec", 0)):
-            # What a program says may repeat the command line, and with it the token.
+            # The program's message may repeat the command line, and with it the token.
             said = TOKEN.sub(rb"\1...", refused)[:LONGEST_REFUSAL]
             raise TargetLost(" ".join(said.decode(errors="replace").split()))
         if progress.fetches > 1:

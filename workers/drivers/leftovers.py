@@ -2,7 +2,7 @@
 """Names of what a boot creates on the host, and how to find what a killed worker left behind.
 
 A boot's sockets, overlays and domain all carry one id: the worker's pid, its start time and a random part.
-So the name of anything found later identifies its owner, even if that wrote nothing down.
+So the name of anything found later identifies its owner, even if the owner wrote nothing down.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Traces:
 
     @property
     def sockets(self) -> Path:
-        """Return a short path, for a socket's may have 107 bytes only."""
+        """Return a short path, since a socket's path has at most 107 bytes."""
         base = (
             Path("/run")
             if os.geteuid() == 0
@@ -71,11 +71,11 @@ class Traces:
 
     @property
     def overlays(self) -> Path:
-        """On disk, beside the golden images they grow over."""
+        """Return the overlays' folder, on disk beside the golden images."""
         return self.home / "overlays"
 
     def remove(self, boot: BootId) -> None:
-        """Remove what a boot left in files; nothing is fine too."""
+        """Remove the files that a boot left, if there are any."""
         shutil.rmtree(self.sockets / str(boot), ignore_errors=True)
         shutil.rmtree(self.overlays / str(boot), ignore_errors=True)
 

@@ -44,7 +44,7 @@ AGAIN_S = 1.0
 class LibvirtDriver:
     """Boots on this host's libvirt: qemu:///system for root, qemu:///session for others.
 
-    home: the state root; the guests of two of them do not meet. Raises LibvirtMissing when made.
+    home: the state root; guests of different roots do not meet. Raises LibvirtMissing when made.
     """
 
     home: Path
@@ -122,7 +122,7 @@ class LibvirtDriver:
             leave.join(LEAVE_DEADLINE_S)
 
     def _await_rest(self) -> None:
-        """Raise TargetLost while a guest that should be gone still runs: it would be measured too."""
+        """Raise TargetLost while a guest that should be gone still runs: it would disturb the measurement."""
         for leave in self._leaving:
             if not leave.hung_up:
                 leave.join(LEAVE_DEADLINE_S)
@@ -150,8 +150,8 @@ class LibvirtDriver:
             yield leave
         finally:
             leave.begin(lambda: self._remove(boot, name))
-            # Once QEMU has hung up on us it is dead. That libvirt sees it too can take seconds more where
-            # process 1 is slow to collect the dead, and the next boot need not wait for that.
+            # Once QEMU has hung up on us it is dead. libvirt may notice only seconds later where process 1
+            # is slow to reap it, and the next boot need not wait for that.
             leave.drain()
             self._leaving = [other for other in self._leaving if other.is_alive()] + [leave]
 
@@ -210,7 +210,7 @@ class _Leave:
     _takedown: threading.Thread | None = None
 
     def begin(self, takedown: Callable[[], None]) -> None:
-        """Take it down, however long that takes, but do not keep an ending process waiting for ever."""
+        """Take the guest down in a thread, however long that takes, which does not keep this process from exiting."""
         self._takedown = threading.Thread(target=takedown, name=f"leave {self.name}", daemon=True)
         self._takedown.start()
 
@@ -250,7 +250,7 @@ def _listener(path: Path, request: BootRequest) -> AbstractContextManager[Fifo |
 
 
 def _overlay(disk: Disk, path: Path) -> Path:
-    """A qcow2 file with the guest's changes to a golden image."""
+    """Make a qcow2 file for the guest's changes to a golden image."""
     command = [
         "qemu-img",
         "create",

@@ -29,7 +29,7 @@ class Booting:
 
 
 class MachineSession(GuestSession):
-    """A Session with a machine. What the lab's own host is like does not matter to it, so `host` is about the boot."""
+    """A Session with a machine. The lab's own host does not affect it, so `host` is about the boot."""
 
     noun = "machine"
 
@@ -51,19 +51,19 @@ class MachineSession(GuestSession):
         extend_netboot(self.booting.id, deadline_s + LIFETIME_SLACK_S)
         for record in super().records(deadline_s):
             if record.kind == "bye":
-                # Nobody else may have come by while its last pieces were on their way.
+                # No other address may have sent requests while its last pieces were on their way.
                 check_uncontested(netboot_progress(self.booting.id))
                 self._bye = record
             yield record
 
     def went_well(self) -> bool:
-        """Return whether the plan was carried out and the kernel never complained: such a one may start the next."""
+        """Return whether the plan was carried out and the kernel never complained: such a kernel may start the next."""
         completed = self._bye is not None and read_bye(self._bye).completed
         findings = scan_console(self._request.console.read_bytes()) if completed else []
         return completed and not any(finding.kind in TROUBLE for finding in findings)
 
     def show_stacks(self) -> None:
-        """Nothing: there is no way to ask a machine from outside that all BMCs have."""
+        """Do nothing: BMCs have no common way to interrupt a machine."""
 
     def silent(self, message: str) -> WorkersError:
         """See GuestSession.silent. A BMC that does not answer either suggests lost power; but a kernel can reset its BMC, too."""
@@ -74,11 +74,11 @@ class MachineSession(GuestSession):
         )
 
     def host_facts(self) -> dict[str, Any]:
-        """Nothing: the worker's host is not the machine's."""
+        """Return nothing: the worker's host is not the machine's."""
         return {}
 
     def host_change(self) -> dict[str, Any]:
-        """Nothing; see host_facts."""
+        """Return nothing; see host_facts."""
         return {}
 
 
@@ -89,8 +89,8 @@ class _Outside:
     streams: PostedStreams
 
     def how_it_ended(self) -> Ending:
-        """See RemoteControl. One that starts again did it by itself; one that is off was turned off by its kernel or by somebody."""
+        """See RemoteControl. A machine that started again did so itself; one that is off was turned off by its kernel or from outside."""
         return "itself" if self.streams.reset else "unclear"
 
     def interrupt(self) -> None:
-        """Nobody asks: see MachineSession.show_stacks."""
+        """Do nothing: see MachineSession.show_stacks."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boots kernels on machines: power by their BMC or kexec from the kernel before, files over the network, records back over HTTP.
+"""Boots kernels on machines: power by their BMC or kexec from the previous kernel, files over the network, records back over HTTP.
 
 The machine fetches its script, kernel and initrd from the lab's web server and posts its records there; we
 meet it in the tables alone (lab/targets/netboot/). docs/howto/netboot.md says what its network needs.
@@ -58,9 +58,9 @@ CMDLINE = (
     "rcupdate.rcu_expedited=1",
     "random.trust_cpu=on",
 )
-# What COMMAND_LINE_SIZE of x86 leaves beside the address to report to.
+# COMMAND_LINE_SIZE of x86, less room for the address to report to.
 LONGEST_CMDLINE = 1800
-# What a machine said that was offered a boot by kexec and booted it by power after all.
+# The console of a kexec that failed, after which the machine booted by power.
 KEXEC_CONSOLE = "console.kexec.log"
 
 
@@ -74,7 +74,7 @@ class Attempt:
     kexec_failed: str = ""
 
     def facts(self, before: int | None) -> dict[str, Any]:
-        """Return how the kernel was started, and how those it is compared with were."""
+        """Return how this kernel, and those it is compared with, were started."""
         way: Way = "power" if before is None else "kexec"
         facts = {"power": self.access.power.kind, "way": way}
         if self.request.way:
@@ -102,8 +102,8 @@ class MetalDriver:
     def boot(self, request: BootRequest) -> Iterator[MachineSession]:
         """See base.Driver.boot; also raises TargetLost, MachineUnfit and the errors of workers.power.
 
-        A machine that waits after the boot before is offered this one by kexec. If that comes to nothing, whatever the
-        reason, it boots by power: a kernel is judged by that alone.
+        A machine that waits after the previous boot is offered this one by kexec. If that fails for any reason, it boots
+        by power: a kernel is judged by that alone.
         """
         _check(request)
         access = _access(request)
@@ -121,7 +121,7 @@ class MetalDriver:
             session.booting.waits = access.kexec and session.went_well()
 
     def _by_kexec(self, stack: ExitStack, attempt: Attempt) -> MachineSession | None:
-        """Offer the boot to a machine that waits; None where there is none, or it did not get to its hello so."""
+        """Offer the boot to a machine that waits; None if there is none, or it does not reach its hello."""
         request = attempt.request
         if not attempt.access.kexec or request.way == "power":
             return None
@@ -144,7 +144,7 @@ class MetalDriver:
         return None
 
     def _greeted(self, stack: ExitStack, attempt: Attempt, before: int | None) -> MachineSession:
-        """One way into the kernel, up to its hello. before: the boot whose machine waits; None is by power."""
+        """Boot the kernel one way, up to its hello. before: the boot whose machine waits, for kexec; None is by power."""
         request, access = attempt.request, attempt.access
         console = None
         if access.console.kind != "none":
@@ -167,13 +167,13 @@ class MetalDriver:
         return session
 
     def _started(self, attempt: Attempt, boot_id: int, before: int | None) -> tuple[float, dict[str, float]]:
-        """Have the machine start what it may: since when, and what took how long."""
+        """Have the machine start its boot; return the time it began, and the seconds of its parts."""
         started_at = time.monotonic()
         if before is not None:
             await_heard(boot_id, self.load_deadline_s + attempt.request.boot_deadline_s)
             return started_at, {}
         attempt.power.turn_off()
-        # Where its worker was killed it was still on, and its firmware may have asked.
+        # If its last worker was killed, it was still on, and its firmware may have asked.
         forget_fetches(boot_id)
         attempt.power.boot_from_network()
         started_at = time.monotonic()
@@ -261,7 +261,7 @@ def _access(request: BootRequest) -> Access:
 
 
 def _open(request: BootRequest, access: Access, home: Path, before_s: float, before: int | None) -> int:
-    """Let the machine boot, for as long as that may take; after the boot before, by kexec. Raises MachineUnfit."""
+    """Permit the machine's boot for as long as it may take; by kexec if it follows another boot. Raises MachineUnfit."""
     words = [*CMDLINE, console_words(access)]
     if access.console.kind == "none":
         words.append("kperflab.console=report")

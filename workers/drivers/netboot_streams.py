@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The streams of a machine that hands them in over HTTP: read from the tables as they come."""
+"""The streams of a machine that posts them over HTTP: read from the tables as they come."""
 
 import logging
 import re
@@ -19,7 +19,7 @@ QUIET_S = 5.0
 """A machine that has said nothing for so long may be off; heartbeats come every second."""
 ASK_AGAIN_S = 5.0
 UNANSWERED_S = 30.0
-"""How long a BMC that did not answer is left in peace."""
+"""Pause before the next question to a BMC that did not answer."""
 READ_BYTES = 1 << 16
 TOKEN = re.compile(rb"(/netboot/)[\w-]{20,}")
 
@@ -35,7 +35,7 @@ def check_uncontested(progress: NetbootProgress) -> None:
 class PostedStreams(Streams):
     """The two streams of one boot over the network.
 
-    console: the file that somebody else writes the console to; None where the machine hands it in too.
+    console: the file that somebody else writes the console to; None where the machine posts it too.
     is_on: asks the machine's BMC. reset: whether it asked for its script again, so has started again.
     trouble: what kept the BMC from answering when it was asked last.
     """
@@ -68,7 +68,7 @@ class PostedStreams(Streams):
 
     def _take(self) -> bool:
         """Take what has come; False if nothing has. Notices the end."""
-        # Asked first: what a machine handed in before it started again counts.
+        # Read first: records that a machine posted before it started again count.
         progress = netboot_progress(self._boot_id)
         check_uncontested(progress)
         reset = progress.fetches > 1
@@ -90,7 +90,7 @@ class PostedStreams(Streams):
             return bool(data)
         pieces = self._pieces("console")
         for piece in pieces:
-            # The kernel tells its command line, and with it the token; the agent sends whole lines.
+            # The kernel prints its command line, and with it the token; the agent sends whole lines.
             self.take_console(TOKEN.sub(rb"\1...", piece))
         return bool(pieces)
 
@@ -100,7 +100,7 @@ class PostedStreams(Streams):
         return pieces
 
     def _is_off(self) -> bool:
-        """Return whether a machine that has fallen silent is off; a BMC that does not answer is no answer."""
+        """Return whether a machine that has fallen silent is off; False if its BMC does not answer."""
         now = time.monotonic()
         if now < self._heard_at + QUIET_S or now < self._asked_at + self._ask_after_s:
             return False

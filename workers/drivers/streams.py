@@ -54,7 +54,7 @@ class Stream(Protocol):
     """Our end of a guest's output; never blocks."""
 
     def fileno(self) -> int:
-        """For select()."""
+        """Return the descriptor for select()."""
 
     def recv(self, size: int, /) -> bytes:
         """Return the received bytes, b"" after the end. Raises BlockingIOError, ConnectionResetError."""
@@ -64,14 +64,14 @@ class Stream(Protocol):
 
 
 class Fifo:
-    """A named pipe that QEMU writes to: FIFO_BYTES fit in before anybody has read.
+    """A named pipe that QEMU writes to: FIFO_BYTES fit in unread.
 
     A socket is full after some 280 writes of one byte, each of which takes as much room as a packet. A guest with an
     instruction clock writes byte by byte and must not notice whether the host had time to read.
     """
 
     def __init__(self, path: Path) -> None:
-        # QEMU's names for the two directions of a "pipe" called `path`. It opens both, we only write to none.
+        # QEMU's names for the two directions of a "pipe" called `path`. QEMU opens both, we write to neither.
         for name in (f"{path}.in", f"{path}.out"):
             os.mkfifo(name, 0o600)
         self._file = os.open(f"{path}.out", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -117,7 +117,7 @@ class Streams(ABC):
 
     @abstractmethod
     def read(self, timeout_s: float) -> None:
-        """Wait so long for something to come, and take it. Raises RecordCorrupt, GuestEndless."""
+        """Wait at most timeout_s for data, and take it. Raises RecordCorrupt, GuestEndless."""
 
     def close(self) -> None:
         """Close everything; the files are then complete."""
@@ -142,7 +142,7 @@ class Streams(ABC):
         return None
 
     def drain(self, timeout_s: float) -> bool:
-        """Put what still comes into the files and the tail, unread; true once the guest has hung up."""
+        """Put remaining output into the files and the tail; return True once the guest has hung up."""
         end = time.monotonic() + timeout_s
         while not self.ended and (left := end - time.monotonic()) > 0:
             # Damage was already reported.

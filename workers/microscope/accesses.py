@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Find what a boot recorded of its virtual CPUs' accesses to memory (native/trace.c), and refuse what is not whole.
+"""Find a boot's recordings of its virtual CPUs' accesses to memory (native/trace.c), and refuse those that are not whole.
 
 The records themselves are read by the program that replays them. docs/design/contention.md has the format.
 """
@@ -47,7 +47,7 @@ class _Header:
 
 
 def check_cpus(artifact: Artifact, cpus: int) -> None:
-    """Raise ProfileUnreadable for a number of CPUs that the kernel or the microscope does not have."""
+    """Raise ProfileUnreadable for a number of CPUs that the kernel or the microscope does not allow."""
     configured = re.search(r"^CONFIG_NR_CPUS=(\d+)$", artifact.config.read_text(), re.MULTILINE)
     most = min(MOST_CPUS, int(configured[1]) if configured else MOST_CPUS)
     if not 1 <= cpus <= most:

@@ -2,7 +2,7 @@
 """Reads the call trees that the plugin wrote (native/report.c): callers and callees, numbers of calls, and the instructions of each.
 
 Everything in such a file follows from what a guest executed, so nothing in it is believed: sizes are checked against the
-file, parents come before their children, and addresses are names' business only.
+file, parents come before their children, and addresses serve only to look up names.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ROW = np.dtype([("function", "<u8"), ("parent", "<u8"), ("instructions", "<u8")
 _MAGIC, _VERSION = b"KPMT", 1
 # native/plugin.c: MOST_NODES.
 _MOST_NODES = 1 << 20
-# native/tree.h: enum root. What stands right below "program" needs no name of its own for that.
+# native/tree.h: enum root. The root of a program's functions has no name, and needs none.
 _ROOTS = ("[unknown]", "", "[kernel threads]", "[interrupts]")
 NAMELESS = len(_ROOTS)
 _KERNEL = 1 << 63
 _PROGRAMS = 1 << 47
-# arch/x86/entry/vdso/vma.c puts it right below or above the stack.
+# arch/x86/entry/vdso/vma.c puts the vDSO right below or above the stack.
 _STACK = 0x7FF000000000
-# Deeper than any stack of 16 KiB holds frames, and than a program of ours calls.
+# Deeper than the frames of any stack of 16 KiB, and than the calls of our programs.
 _DEEPEST = 2048
 
 
@@ -39,7 +39,7 @@ _DEEPEST = 2048
 class CallTree:
     """Every chain of calls in the measured windows. names: of each node's function; parent: of each node, -1 for a root.
 
-    instructions: executed in the function itself, int64[n]. calls: of it from its parent, int64[n]. windows: how many
+    instructions: executed in the function itself, int64[n]. calls: to it from its parent, int64[n]. windows: how many
     were measured.
     """
 
@@ -63,7 +63,7 @@ class ProgramSymbols:
     """Functions of a program by address, from what `nm` printed of it."""
 
     def __init__(self, program_map: str) -> None:
-        """Read lines "ADDRESS TYPE NAME"; those of no function are passed over."""
+        """Read lines "ADDRESS TYPE NAME"; symbols other than functions are skipped."""
         rows = (line.split() for line in program_map.splitlines())
         functions = sorted((int(row[0], 16), row[2]) for row in rows if len(row) == 3 and row[1] in "tTwW")
         self._addresses = [address for address, _ in functions]

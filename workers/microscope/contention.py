@@ -73,9 +73,9 @@ class WaitShare:
 
 @dataclass(frozen=True, slots=True)
 class LineWaits:
-    """A cache line that moved between CPUs. apart: transfers for bytes that no other CPU had to do with.
+    """A cache line that moved between CPUs. apart: transfers for bytes that conflict with no other CPU's use.
 
-    bytes: of the line, the cycles that accesses beginning there waited, the most first. written: the bytes that any CPU wrote, a bit each.
+    bytes: cycles waited by accesses that begin at each byte of the line, the most first. written: the bytes that any CPU wrote, a bit each.
     """
 
     address: int
@@ -130,7 +130,7 @@ class Contention:
 
     @property
     def share_waiting(self) -> float:
-        """WaitShare of all cycles that was waiting for other CPUs, 0 to 1."""
+        """Return the share of all cycles spent waiting for other CPUs, 0 to 1."""
         return self.total.waiting / self.total.total if self.total.total else 0.0
 
     def weights(self, nodes: int) -> NDArray[np.int64]:

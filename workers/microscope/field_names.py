@@ -15,10 +15,10 @@ from workers.microscope.contention import LineWaits
 from workers.microscope.slab_pages import Place
 
 _MOST_FIELDS = 3
-# Of the waits for the field that is waited for most. What has less came along with it.
+# As a share of the waits for the most waited-for field. Fields with less came along with it.
 _LEAST = 0.1
 _LINE = 64
-# mm/slab_common.c: what kmalloc gives is less than twice as large as what was asked for, from 8 bytes on.
+# mm/slab_common.c: kmalloc returns less than twice the size that was asked for, from 8 bytes on.
 _LEAST_SHARE = 2
 
 
@@ -54,7 +54,7 @@ class FieldNames:
     def in_line(self, place: Place, line: LineWaits) -> str:
         """Return the fields of a line that begins at a place: "i_count beside i_flags in struct inode (ext4_inode_info.vfs_inode)".
 
-        Of false sharing those before "beside" are written to. "" for none known.
+        With false sharing, the fields before "beside" are written to. "" for none known.
         """
         structure = self._in(place)
         return _waited(structure, line, range(_LINE), lambda byte: (place.offset + byte) % place.size)
@@ -75,7 +75,7 @@ class FieldNames:
         return _waited(structure, line, range(first, last), lambda byte: line.address + byte - start)
 
     def _in(self, place: Place) -> _Found | None:
-        """Return the structure of an object, None where nothing says so."""
+        """Return the structure of an object, None if it is not known."""
         structs = self._structures.structs
         cache = self._structures.caches.get(place.cache)
         struct = structs.get(cache.struct) if cache else None

@@ -18,7 +18,7 @@ _PLAIN, _INTERRUPT, _EXCEPTION, _SYSCALL, _THREAD, _SWITCH, _MOVES_RETURN = "fix
 
 _SYMBOL = re.compile(r"^([0-9a-f]{16}) ([tTwW]) (\S+)$", re.MULTILINE)
 _KERNEL = 1 << 63
-# A part that the compiler moved out of a function's way is reached by a jump and belongs to it.
+# A cold part that the compiler moved out of a function is reached by a jump, and belongs to the function.
 _COLD = re.compile(r"(.+)\.cold(?:\.\d+)?")
 _INTERRUPTS = re.compile(r"asm_sysvec_\w+")
 _EXCEPTIONS = re.compile(r"asm_exc_\w+")
@@ -32,7 +32,7 @@ _KINDS = {
 }
 # Labels within entry_SYSCALL_64.
 _OF_THE_SYSCALL = re.compile(r"entry_SYSCALL_64_\w+|syscall_return_via_sysret|entry_SYSRETQ_\w+")
-# Tables of one stub a vector; how many (arch/x86/include/asm/irq_vectors.h) follows from the size of a stub.
+# Tables of one stub a vector, by their number (arch/x86/include/asm/irq_vectors.h); a stub's size follows from it.
 _STUBS = {"irq_entries_start": 256 - 0x20, "spurious_entries_start": 256 - 0xEC}
 _STUB_SIZES = (16, 8)
 
@@ -84,7 +84,7 @@ def _kind(name: str) -> str:
 
 
 def _start(address: int, names: list[str], by_name: dict[str, int]) -> int:
-    """The first address of the function that a symbol is a part of; its own if it is none's."""
+    """Return the first address of the function that a symbol is a part of; its own if it is part of none."""
     for name in names:
         if cold := _COLD.fullmatch(name):
             return by_name.get(cold[1], address)

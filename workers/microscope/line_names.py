@@ -40,7 +40,7 @@ class LineNames:
         self._slabs = slabs
         self._fields = FieldNames(structures)
         symbols = {int(digits, 16): name for digits, name in _DATA.findall(system_map)}
-        # Each symbol ends where any other begins: data has no sizes in a System.map.
+        # Each symbol ends where the next one begins: a System.map has no sizes.
         starts = sorted({int(digits, 16) for digits in _ANY.findall(system_map)})
         self._starts = [start for start in starts if start >= _IMAGE]
         self._symbols = symbols
@@ -97,7 +97,7 @@ class LineNames:
         return _list(list(dict.fromkeys(self._user(share.node) for share in shares))) or "nobody known"
 
     def _user(self, node: int) -> str:
-        """The function of a node; one that is the same for every lock comes with its caller."""
+        """Return the function of a node; a lock function, the same for every lock, comes with its caller."""
         name, *above = self._chain(node) or ("",)
         return f"{above[0]} → {name}" if above and is_lock_function(name) else name
 

@@ -8,7 +8,7 @@ import re
 from workers.errors import TraceUnreadable
 
 _SYMBOL = re.compile(r"^([0-9a-f]{16}) [tTwW] (\S+)$", re.MULTILINE)
-# What the compiler calls a specialised or split copy: __mutex_lock.constprop.0
+# The compiler's name for a specialised or split copy: __mutex_lock.constprop.0
 _COPY = re.compile(r"\.(?:constprop|isra|part|cold|llvm)\b.*")
 
 # native/replay/call_tree.h: enum class Role.

@@ -12,7 +12,7 @@ from workloads.compile import HARNESS
 NATIVE = Path(__file__).parent / "native"
 _FLAGS = (
     "-shared", "-fPIC", "-fvisibility=hidden", "-std=gnu11", "-pthread", "-Wall", "-Wextra", "-Werror", "-g0",
-    # QEMU calls the plugin for each block: across its files, and without the linker's table for QEMU's functions.
+    # QEMU calls the plugin for each block: optimise across files, and call QEMU's functions without the linker's table.
     "-O3", "-flto", "-fno-plt", "-Wl,--build-id=none",
 )  # fmt: skip
 

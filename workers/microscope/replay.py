@@ -40,7 +40,7 @@ class Trace:
             raise TraceUnreadable("the call tree of the recorded accesses is missing or cut short") from exc
 
     def first(self, cpus: int) -> Trace:
-        """Return what the first virtual CPUs recorded. Raises TraceUnreadable if there are not so many."""
+        """Return the recording of the first virtual CPUs. Raises TraceUnreadable if there are fewer."""
         if not 1 <= cpus <= len(self.accesses):
             raise TraceUnreadable(f"{len(self.accesses)} virtual CPUs recorded accesses, not {cpus}")
         return Trace(self.calls, self.accesses[:cpus])

@@ -39,7 +39,7 @@ _STRANGE = "the guest's memory does not hold the slab caches of a kernel as expe
 _NAME = re.compile(rb"([\w.:()/-]{1,60})\0")
 _VARIABLE = re.compile(r"^([0-9a-f]{16}) [bBdDrR] (\w{1,100})$", re.MULTILINE)
 _OF_KMALLOC = re.compile(r"kmalloc-(\d+)(k?)")
-# Below 4 GiB a guest's memory has a hole, and goes on above.
+# A guest's memory has a hole below 4 GiB, and continues above it.
 _HOLE_MIB, _SECTION_MIB = 4096, 128
 
 
@@ -48,7 +48,7 @@ class Place:
     """A place in an object of a slab cache. offset, size: in bytes, of the place and of the object.
 
     asked: the bytes of an object that the cache was created for, 0 where SLUB merged it with others or nobody knows;
-    is_merged: it did. pointer: the name of a static variable that points to the object.
+    is_merged: SLUB did. pointer: the name of a static variable that points to the object.
     """
 
     cache: str
@@ -61,7 +61,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SlabPages:
-    """The slab caches of a guest. cache: of each page the index of its cache, -1 for none; head: its slab's first page.
+    """The slab caches of a guest. cache: the index of each page's cache, -1 for none; head: its slab's first page.
 
     names, sizes: of the caches; the size is from one object to the next, in bytes. asked: as in Place, -1 for a merged cache. pointers: the names
     of static variables by where they point to.
@@ -153,7 +153,7 @@ class _SlabReader:
         return object_size if struct.unpack("<I", self._bytes(base + count.offset, 4)) == (1,) else -1
 
     def _pointers(self) -> dict[int, str]:
-        """Return by address the names of the static variables that point there; a name that two symbols have is none."""
+        """Return by address the names of the static variables that point there; names that two symbols share are left out."""
         symbols = Counter(name for _, name in _VARIABLE.findall(self._map))
         names: dict[int, str] = {}
         for digits, name in _VARIABLE.findall(self._map):
@@ -193,7 +193,7 @@ class _SlabReader:
         return nodes
 
     def _calibrated(self, words: NDArray[np.uint64], nodes: list[int]) -> tuple[int, int]:
-        """Return where a struct page has its cache, and how far in a cache its list stands."""
+        """Return the offsets of the cache in a struct page, and of the list in a cache."""
         best = (0, 0, 0)
         for place in _CACHE_PLACES:
             owners = np.unique(words[:, place // 8])
@@ -201,7 +201,7 @@ class _SlabReader:
             for node in nodes:
                 first, last = np.searchsorted(owners, np.array([node - _REACH, node], np.uint64))
                 offsets.update(node - int(owner) for owner in owners[first:last])
-            # The cache before lies further off, and the first has none before it.
+            # The previous cache lies further off, and the first has no previous one.
             candidates = [(count, place, offset) for offset, count in offsets.items()]
             best = max([best, *candidates], key=lambda candidate: (candidate[0], -candidate[2]))
         if best[0] < len(nodes) // 4 or not nodes:
@@ -254,7 +254,7 @@ class _SlabReader:
 
 
 def _check_sizes(names: list[str], sizes: list[int]) -> None:
-    """Raise ProfileUnreadable unless the sizes are where they are looked for: some caches have theirs in their names."""
+    """Raise ProfileUnreadable unless the sizes are where they are looked for: the names of some caches tell their sizes."""
     pairs = [(int(name[1]) << (10 if name[2] else 0), size) for name, size in _kmalloc(names, sizes)]
     if not pairs or any(wanted != size for wanted, size in pairs):
         raise ProfileUnreadable(_STRANGE)
@@ -267,9 +267,9 @@ def _kmalloc(names: list[str], sizes: list[int]) -> list[tuple[re.Match[str], in
 
 
 def slab_pages(session: Session, request: BootRequest) -> SlabPages | None:
-    """Return the slab caches of a guest that is still there; None where they cannot be read: they are names and no more.
+    """Return the slab caches of a guest that is still there; None where they cannot be read: they only give names.
 
-    Raises TargetLost for a guest that could not be stopped, or does not go on: nothing that it does later is its kernel's doing.
+    Raises TargetLost for a guest that could not be stopped or resumed: its kernel is not to blame for what it does later.
     """
     with session.memory() as read:
         if read is None:

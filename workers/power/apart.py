@@ -2,8 +2,8 @@
 """Query BMCs in a separate process for each question, which is killed at its deadline.
 
 Run as a program it reads one question from its standard input and answers with one line. The password is read
-there, and is nowhere else: not in an argument, not in the environment, not in our process. Nothing of our
-environment goes there, so no proxy named in it is used for the BMC.
+there, and is nowhere else: not in an argument, not in the environment, not in our process. Only PATH of our
+environment is passed on, so no proxy named in it is used for the BMC.
 """
 
 import json
@@ -101,7 +101,7 @@ def backend(access: RedfishPower | IpmiPower) -> Power:
 def main() -> None:
     """Answer the question on standard input."""
     question = json.loads(sys.stdin.read())
-    # A union is not a class, and the type checker takes it or not as its cache goes.
+    # A union is not a class: whether the type checker accepts it depends on its cache.
     spoken: Any = PowerAccess
     access: RedfishPower | IpmiPower = TypeAdapter(spoken).validate_python(question["access"])
     try:

@@ -19,7 +19,7 @@ PASSWORD_LIMIT = 1024
 class Power(Protocol):
     """A machine's power switch. Every method ends within a deadline.
 
-    All raise BmcFailed, BmcRefused, BmcFailed, BmcRefused.
+    All raise BmcFailed, BmcRefused.
     """
 
     def is_on(self) -> bool:
@@ -32,7 +32,7 @@ class Power(Protocol):
         """Cut its power, whatever it does, and return once it is off; nothing happens to one that is off."""
 
     def boot_from_network(self) -> None:
-        """Let the next boot, and that one alone, be from the network; read back from the BMC."""
+        """Make the next boot, and only that one, a network boot; the setting is read back from the BMC."""
 
 
 def await_state(is_on: Callable[[], bool], wanted: bool, who: str) -> None:

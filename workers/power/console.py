@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Record a machine's console in a file: Serial over LAN of its BMC, or datagrams of its kernel (netconsole).
 
-A console is evidence, not a condition: where there is none the run goes on, and the tap says why there was none.
-Read by the same eyes as a guest's: workers/collect/dmesg.py.
+A console is evidence, not a condition: without one the run continues, and the tap says why there was none.
+It is scanned like a guest's console: workers/collect/dmesg.py.
 """
 
 import json
@@ -51,7 +51,7 @@ class Tap:
         self.written += len(kept)
 
     def connected(self) -> None:
-        """From now on what the machine prints arrives."""
+        """Note that the machine's output arrives from now on."""
         self.problem = ""
         self.ready.set()
 
@@ -118,7 +118,7 @@ def _follow_datagrams(console: NetConsole, tap: Tap) -> None:
 
 
 def _follow_line(bmc: IpmiPower, tap: Tap) -> None:
-    """BMCs drop the line when they restart, or when somebody else takes it: then it is taken again."""
+    """Keep the line: BMCs drop it when they restart, or when somebody else takes it; then connect again."""
     while not tap.stopped.is_set():
         said = _one_connection(bmc, tap)
         tap.problem = said or "the BMC ended the connection"
@@ -142,7 +142,7 @@ def _one_connection(bmc: IpmiPower, tap: Tap) -> str:
             program.stdin.flush()
             return _copy(program.stdout, program.stderr, tap)
         finally:
-            # It lets go of the line when its input ends.
+            # The program closes the line when its input ends.
             program.stdin.close()
             try:
                 program.wait(LEAVE_DEADLINE_S / 2)

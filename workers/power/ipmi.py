@@ -2,9 +2,9 @@
 """Power by IPMI 2.0 over LAN, with pyghmi.
 
 The library keeps its sessions and one thread for all of them in the process, shares a session between all that use
-the same BMC, and waits without an end where that thread has died, as after a fork. So it is used in a process
-apart (apart.py), one at a time, and asked by plain chassis commands (IPMI 2.0, chapter 28): its own set_power first
-asks what maker's machine it is, and does it that maker's way.
+the same BMC, and waits for ever where that thread has died, as after a fork. So it is used in a separate
+process (apart.py), one at a time, and only for plain chassis commands (IPMI 2.0, chapter 28): its own set_power first
+queries the machine's maker, and then works in that maker's way.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from workers.power.base import await_state, read_password
 
 CHASSIS, STATUS, CONTROL = 0, 1, 2
 POWER_DOWN, POWER_UP = 0, 1
-# What the library says of a login that was refused; all else it says of one is no answer, or "come again".
+# Words in the library's messages for a refused login; its other messages for logins mean no answer, or "retry".
 REFUSALS = (
     "password",
     "Unauthorized",
@@ -37,7 +37,7 @@ REFUSALS = (
 )
 BUSY = {0xC0, 0xC3, 0xD0, 0xFFFF}
 SHA1 = 1
-# Of the answer to "open session" (IPMI 2.0, table 13-10): where the algorithm of the login is.
+# Offsets in the answer to "open session" (IPMI 2.0, table 13-10): its status, and the algorithm of the login.
 STATUS_AT, LOGIN_ALGORITHM_AT = 1, 16
 
 
@@ -120,9 +120,9 @@ class Ipmi:
 
 
 def obey_the_bmcs_choice() -> None:
-    """Use the login's algorithm that the BMC chose.
+    """Use the login algorithm that the BMC chose.
 
-    pyghmi 1.6 proposes SHA-256 and takes it for granted once the BMC has said yes, where it may choose SHA-1, as
+    pyghmi 1.6 proposes SHA-256 and assumes it once the BMC has agreed, although the BMC may choose SHA-1, as
     virtualbmc does: the login then fails over the length of a checksum.
     """
     own = Session._got_rmcp_response

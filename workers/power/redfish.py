@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Power by Redfish, with sushy.
 
-Every question is a request of its own under HTTP's basic authentication: a session would stay with the BMC, which has
-few, each time one of our processes is killed. Run in a separate process (apart.py): a read of the library ends after
-a pause, not after a time, so a BMC that sends a byte now and then would block it for ever.
+Every question is a request of its own under HTTP's basic authentication: each time one of our processes is killed, a
+session would stay with the BMC, which has few. Run in a separate process (apart.py): a read of the library is limited
+by a pause, not by a total time, so a BMC that sends a byte now and then would block it for ever.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,6 @@ CONNECT_S, READ_S = 10, 20
 PXE = sushy.BOOT_SOURCE_TARGET_PXE
 ONCE = sushy.BOOT_SOURCE_ENABLED_ONCE
 DISABLED = sushy.BOOT_SOURCE_ENABLED_DISABLED
-# A Redfish service says "202, later" too; whether it happened is read from the machine's state.
 LONGEST = 300
 
 
@@ -54,7 +53,7 @@ class Redfish:
             system = self._system()
             system.set_system_boot_options(target=PXE, enabled=ONCE)
             system.refresh(force=True)
-        # Stand-ins keep it for longer than once; off is the only answer that is wrong.
+        # Emulated BMCs keep it for longer than once; off is the only answer that is wrong.
         if system.boot.target != PXE or system.boot.enabled in {None, DISABLED}:
             raise BmcFailed(f"{self._who} accepted the order to boot from the network, but did not set it")
 
@@ -71,6 +70,7 @@ class Redfish:
                 system.refresh(force=True)
                 return _is_on(system)
 
+            # A Redfish service may answer "202, later": the machine's state shows whether it happened.
             await_state(is_on, wanted, self._who)
 
     def _system(self) -> System:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A program that keeps a BMC's Serial over LAN session open: what the machine prints goes to standard output.
 
-Standard input: a line that says which BMC; its end means: close the session. Standard error: "connected", or why not.
-A process of its own for the reasons that ipmi.py gives.
+Standard input: a line that names the BMC; the end of input closes the session. Standard error: "connected", or why not.
+It is a separate process for the reasons that ipmi.py gives.
 """
 
 import os

@@ -78,7 +78,7 @@ def _url(port: int) -> str:
 
 
 def _sign_in(place: ServicePlace, port: int) -> None:
-    """Return a link that signs in the user of this terminal."""
+    """Print a link that signs in the user of this terminal."""
     command = [sys.executable, "-m", "workers.labctl", "sign-in", "--local", "--port", str(port)]
     done = subprocess.run(command, env=environment(place), cwd=ROOT, capture_output=True, text=True)
     _say((done.stdout or done.stderr).strip())

@@ -10,12 +10,12 @@ from time import monotonic, sleep
 from workers.service.place import ServicePlace
 from workers.service.supervising import MARK
 
-# What the kernel told to end when supervisord went needs a moment for it.
+# Processes that the kernel signalled when supervisord ended need a moment.
 GRACE_S = 10.0
 
 
 def processes(place: ServicePlace) -> dict[int, str]:
-    """Processes that were started as part of this service, by number, with their command."""
+    """Return the processes that were started as part of this service, by number, with their command."""
     mark = f"{MARK}={place.home}".encode()
     commands = {}
     for path in Path("/proc").iterdir():

@@ -25,12 +25,12 @@ class ServicePlace:
 
     @property
     def folder(self) -> Path:
-        """Return all of it, but what is run from it."""
+        """Return the folder of all its files but sockets."""
         return self.home / "service"
 
     @property
     def logs(self) -> Path:
-        """Return a log for each program."""
+        """Return the folder of the programs' logs."""
         return self.folder / "logs"
 
     @property
@@ -40,17 +40,17 @@ class ServicePlace:
 
     @property
     def cluster(self) -> Path:
-        """PostgreSQL's data."""
+        """Return the folder of PostgreSQL's data."""
         return self.folder / "postgres"
 
     @property
     def configuration(self) -> Path:
-        """supervisord's."""
+        """Return supervisord's file."""
         return self.folder / "supervisord.conf"
 
     @property
     def targets(self) -> Path:
-        """Return the part of it that depends on the lab's targets."""
+        """Return supervisord's file that depends on the lab's targets."""
         return self.folder / "targets.conf"
 
     @property
@@ -60,7 +60,7 @@ class ServicePlace:
 
     @property
     def sockets(self) -> Path:
-        """Two homes on one host do not meet; a socket's path may have 107 bytes only."""
+        """Return a folder of this home's own, and short: a socket's path has at most 107 bytes."""
         name = f"kperflab-{hashlib.sha256(bytes(self.home.resolve())).hexdigest()[:8]}-service"
         base = (
             Path("/run")
@@ -70,7 +70,7 @@ class ServicePlace:
         return base / name
 
     def password(self, name: str) -> str:
-        """Return the password of the lab's role in the database, or of Redis where other machines may come; made once."""
+        """Return the password of the lab's role in the database, or of Redis where other machines may connect; made once."""
         path = self.folder / f"{name}.password"
         if not path.exists():
             path.touch(mode=0o600)
@@ -79,7 +79,7 @@ class ServicePlace:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Lock what runs, to change it; a second caller waits."""
+        """Lock the service, to change what runs; a second caller waits."""
         with (self.folder / "up.lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -110,7 +110,7 @@ def account(name: str) -> pwd.struct_passwd | None:
 
 
 def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
-    """Make a folder that only this user may look into. Raises MachineUnfit where they cannot even reach it."""
+    """Make a folder that only this user may look into. Raises MachineUnfit if the user cannot even reach it."""
     path.mkdir(exist_ok=True)
     path.chmod(0o700)
     if owner is None:

@@ -140,7 +140,7 @@ def _write_hba(place: ServicePlace, network: PostgresNetwork) -> Path:
 
 
 def url(place: ServicePlace, network: PostgresNetwork) -> str:
-    """Return the lab's database, for KPERFLAB_DATABASE on this machine."""
+    """Return the URL of the lab's database, for KPERFLAB_DATABASE on this machine."""
     password = quote(place.password("database"), safe="")
     host = quote(str(place.sockets / "postgres"), safe="")
     return f"postgres://{NAME}:{password}@{host}:{network.port}/{NAME}"

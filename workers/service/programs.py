@@ -13,9 +13,9 @@ from workers.service.place import ROOT, ServicePlace
 
 LOG_BYTES, LOGS_KEPT = 20 << 20, 3
 LABCTL = (sys.executable, "-m", "workers.labctl", "work")
-# What the worker of a target is called: this, and the target's name.
+# The name of a target's worker: this, and the target's name.
 TARGET = "target-"
-# Programs that the others stand on are started first and stopped last.
+# Programs that the others depend on are started first and stopped last.
 FIRST, LATER = 10, 100
 
 
@@ -73,7 +73,7 @@ def for_targets(names: Iterable[str]) -> list[Program]:
 
 
 def configuration(place: ServicePlace, programs: Sequence[Program]) -> str:
-    """supervisord's configuration. Each program dies with supervisord, however that ends."""
+    """Return supervisord's configuration. Each program dies with supervisord, however that ends."""
     socket = place.sockets / "supervisor.sock"
     parts = [
         ("unix_http_server", {"file": str(socket), "chmod": "0700"}),
@@ -84,7 +84,7 @@ def configuration(place: ServicePlace, programs: Sequence[Program]) -> str:
                 "pidfile": str(place.folder / "supervisord.pid"),
                 "childlogdir": str(place.logs),
                 "directory": str(ROOT),
-                # Said aloud, or it warns that it could not know better.
+                # Set explicitly, or supervisord warns that it runs as root.
                 **({"user": "root"} if os.geteuid() == 0 else {}),
             },
         ),
@@ -99,7 +99,7 @@ def configuration(place: ServicePlace, programs: Sequence[Program]) -> str:
 
 
 def sections(place: ServicePlace, programs: Iterable[Program]) -> str:
-    """Return the part of it that describes programs."""
+    """Return the part of the configuration that describes programs."""
     return _written((f"program:{program.name}", _section(place, program)) for program in programs)
 
 
@@ -117,7 +117,7 @@ def _section(place: ServicePlace, program: Program) -> dict[str, str]:
     return {
         "command": shlex.join([*before, "--", *program.command]),
         "priority": str(program.priority),
-        # What stands on the database is started once its tables are there.
+        # Programs that depend on the database are started once its tables are there.
         "autostart": "true" if program.priority == FIRST else "false",
         "autorestart": "true",
         "startsecs": "1",

@@ -36,18 +36,18 @@ def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
         "unixsocket": str(sockets / "redis.sock"),
         "unixsocketperm": "700",
         "daemonize": "no",
-        # Waiting clients poll the database: nothing here is worth a disk.
+        # Waiting clients poll the database: nothing here needs a disk.
         "save": "",
         "appendonly": "no",
         "dir": str(sockets),
         "maxmemory": "256mb",
-        # Of the cache, never of the wake-ups, which have no end.
+        # Evicts from the cache, never wake-ups, which do not expire.
         "maxmemory-policy": "volatile-lru",
     }
     secret = sockets / "password.conf"
     if network.address:
         settings["bind"] = network.address
-        # In a file, for every user of this machine reads the arguments of programs.
+        # In a file, since every user of this machine can read the arguments of programs.
         write(secret, f"requirepass {place.password('redis')}\n", account(USER))
     configuration = [str(secret)] if network.address else []
     return [
@@ -58,7 +58,7 @@ def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
 
 
 def url(place: ServicePlace, network: RedisNetwork) -> str:
-    """For KPERFLAB_REDIS on this machine."""
+    """Return the URL for KPERFLAB_REDIS on this machine."""
     login = f":{quote(place.password('redis'), safe='')}@" if network.address else ""
     return f"unix://{login}{place.sockets / 'redis' / 'redis.sock'}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Set up everything that needs the database: tables, the lab's version, the pages' files, targets. A program of its own, for what it
+"""Set up everything that needs the database: tables, the lab's version, the pages' files, targets. A separate program, since what it
 imports reads the settings once."""
 
 import json
@@ -18,13 +18,13 @@ from workers.service.targets import targets_here
 
 
 def look() -> dict[str, object]:
-    """Return whether the tables are those of this code."""
+    """Return whether the tables are of other code, or missing."""
     known = Deployment._meta.db_table in connection.introspection.table_names()
     return {"new_code": not known or lab_version() != code_version()}
 
 
 def settle() -> dict[str, object]:
-    """Bring everything up to date; returns what the service is made of."""
+    """Bring everything up to date; return targets and the number of experiments."""
     call_command("migrate", verbosity=0, interactive=False)
     if settings.STATIC_ROOT:
         call_command("collectstatic", verbosity=0, interactive=False, clear=True)

@@ -18,7 +18,7 @@ from kernels.processes.stats import read_process
 from workers.errors import ServiceDown, ServiceFailed
 from workers.service.place import ROOT, ServicePlace
 
-# By this in its environment a process is known as part of the service of a home.
+# This variable in its environment marks a process as part of a home's service.
 MARK = "KPERFLAB_SERVICE"
 START_S, STOP_S = 20.0, 90.0
 # What a program needs that it does not read from the home: where things are, and the language of messages.
@@ -75,7 +75,7 @@ class Supervisor:
             return False
 
     def states(self) -> list[State]:
-        """Every program. Raises ServiceDown."""
+        """Return the state of every program. Raises ServiceDown."""
         return [
             State(
                 str(process["name"]),
@@ -123,7 +123,7 @@ class Supervisor:
             self._ask("addProcessGroup", group)
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        # A connection for each: one that failed is not mended by the library.
+        # A connection for each call: the library does not repair one that failed.
         transport = SupervisorTransport(None, None, f"unix://{self._place.sockets / 'supervisor.sock'}")
         with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
             return getattr(proxy.supervisor, method)(*arguments)

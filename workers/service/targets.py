@@ -38,7 +38,7 @@ def targets_here() -> list[str]:
 def fit(place: ServicePlace, names: Callable[[], Iterable[str]]) -> list[str]:
     """Give each target its worker, and no other; returns the workers that came or went. Raises ServiceDown, ServiceFailed.
 
-    names: asked once more when nobody else changes what runs, since that may have taken minutes.
+    names: called once more when no other process changes what runs: the wait for that may take minutes.
     """
     supervisor = Supervisor(place)
     if not _otherwise(supervisor, names()):
@@ -55,18 +55,18 @@ def fit(place: ServicePlace, names: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def _otherwise(supervisor: Supervisor, names: Iterable[str]) -> set[str]:
-    """Workers that lack, and workers of targets that are gone."""
+    """Return the missing workers, and the workers of targets that are gone."""
     running = {program.name for program in supervisor.states() if program.name.startswith(programs.TARGET)}
     return running ^ {worker.name for worker in programs.for_targets(names)}
 
 
 def look_on(place: ServicePlace) -> None:
-    """Do so until a signal comes."""
+    """Fit workers to targets until a signal comes."""
     begun = False
     while True:
         try:
             if not begun:
-                # One of us may have been killed between taking a worker in and starting it.
+                # An earlier process may have been killed between adding a worker and starting it.
                 Supervisor(place).begin(worker.name for worker in programs.for_targets(targets_here()))
                 begun = True
             for name in fit(place, targets_here):

@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 # PostgreSQL's empty cluster takes 60 MiB; a disk with less than this is full tomorrow.
 LEAST_BYTES = 1 << 30
 WEB_S = 180.0
-# What of the environment the service keeps, for its processes and for commands on this machine.
+# Environment variables that the service keeps, for its processes and for commands on this machine.
 KEPT = re.compile(r"KPERFLAB_\w+|AWS_\w+|WEB_CONCURRENCY")
 OF_THIS_RUN = ("KPERFLAB_HOME", MARK)
 
@@ -97,7 +97,7 @@ def _bring_up_stores(
     others = running - {store.name for store in stores}
     changed = _changed_settings(place, options) if others else []
     if changed:
-        # Before the new ones are written: a command that fails here finds them changed once more.
+        # Before the new ones are written: if this fails, the next command sees the change, too.
         say(f"settings have changed ({', '.join(changed)}): everything is restarted with the new ones")
         supervisor.end(others)
     _write_environment(place, options)
@@ -122,7 +122,7 @@ def bring_down(place: ServicePlace, say: Say) -> None:
     up = supervisor.alive()
     if up:
         with suppress(ServiceFailed, ServiceDown):
-            # While the tables still answer: what is under way is given back.
+            # While the tables still answer, so that work under way is returned.
             supervisor.end(
                 state.name for state in supervisor.states() if state.name not in ("postgres", "redis")
             )
@@ -140,7 +140,7 @@ def bring_down(place: ServicePlace, say: Say) -> None:
 
 @contextmanager
 def _alone(place: ServicePlace) -> Iterator[None]:
-    """One `make up` at a time; the second waits and finds everything done. Raises MachineUnfit."""
+    """Allow one `make up` at a time; the second waits and finds everything done. Raises MachineUnfit."""
     _need_room(place)
     place.make()
     with place.alone():
@@ -188,7 +188,7 @@ def _write_environment(place: ServicePlace, options: ServiceOptions) -> None:
 
 
 def _settings(place: ServicePlace, options: ServiceOptions) -> dict[str, str]:
-    """Return what processes of this home are to run with: the environment's settings, and where our own stores are."""
+    """Return the settings for processes of this home: those of the environment, and the URLs of our own stores."""
     kept = {
         name: value for name, value in os.environ.items() if KEPT.fullmatch(name) and name not in OF_THIS_RUN
     }

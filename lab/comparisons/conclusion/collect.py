@@ -25,7 +25,7 @@ _OF_CPUS = re.compile(r"(.+)_(\d{1,2})")
 
 
 class _Boot(NamedTuple):
-    """A boot as far as a conclusion needs it."""
+    """The fields of a boot that a conclusion needs."""
 
     variant: str
     case: int
@@ -151,7 +151,7 @@ def _together(row: Experiment, cases: Sequence[Case]) -> dict[int, list[Together
 
 
 def _lost(runs: Sequence[_Boot]) -> int:
-    """Return the number of boots that were asked for and did not count, taken again or not."""
+    """Return the number of requested boots that did not count even after retakes."""
     asked = {(run.variant, run.case, run.block) for run in runs}
     counted = {
         (run.variant, run.case, run.block) for run in runs if run.state == RunState.DONE and not run.invalid

@@ -35,8 +35,8 @@ class ExperimentConclusion:
     """The conclusion of one experiment.
 
     headline: the answer, at most 140 characters. text: one paragraph of at most 600 that begins with it.
-    control: its own difference, which says how far to trust the answer; lacking: missing boots; each may be "".
-    cases: a sentence for each, of what every kernel does to it.
+    control: the control's own difference, which says how far to trust the answer; lacking: missing boots; each may be "".
+    cases: for each a sentence on the effect of every kernel.
     """
 
     headline: str
@@ -84,7 +84,7 @@ def _unsaid(head: str, case_outcomes: Sequence[CaseOutcome], facts: Facts) -> Se
 def _paragraph(
     facts: Facts, head: str, case_outcomes: Sequence[CaseOutcome], middle: Sequence[str], last: str
 ) -> str:
-    """Return the headline, as many of the outcomes as there is room for, the sentences of the middle, and the last."""
+    """Return the headline, as many outcomes as fit, the sentences of `middle`, and the `last` one."""
     ends = " ".join(filter(None, [*middle, last]))
     room = PARAGRAPH - len(head) - len(ends) - 2
     shown: list[CaseOutcome] = []
@@ -146,7 +146,7 @@ def _control(facts: Facts, case_outcomes: Sequence[CaseOutcome]) -> str:
 
 
 def _controls(case_outcomes: Sequence[CaseOutcome]) -> Iterator[tuple[MetricFact, MetricFact]]:
-    """Return the control's point for each point that is shown and has one."""
+    """Yield pairs of the control's point and a shown point, where the control has one."""
     for outcome in case_outcomes:
         for point in outcome.points:
             control = control_of(outcome.case, point)
@@ -155,7 +155,7 @@ def _controls(case_outcomes: Sequence[CaseOutcome]) -> Iterator[tuple[MetricFact
 
 
 def _lacking(facts: Facts) -> str:
-    """Return a sentence with the number of boots that did not count; "" where none is or more may come."""
+    """Return a sentence with the number of boots that did not count; "" if all counted or more may come."""
     if facts.is_open or not facts.boots_lost:
         return ""
     was = "The experiment was cancelled; " if facts.state == "cancelled" else "Partial: "

@@ -68,7 +68,7 @@ class FailedBoots:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Two switches that do more, or less, together than each alone, for sure."""
+    """Two switches whose interaction is significant: together they do more, or less, than each alone."""
 
     first: str
     second: str
@@ -119,7 +119,7 @@ class Facts:
     locks: Locks | None = None
 
     def about(self, switch: str) -> Facts:
-        """Return the facts of the kernels that have this switch alone."""
+        """Return the facts of only those kernels that have this switch."""
         kernels = tuple(kernel for kernel in self.kernels if switch in kernel.switches)
         kept = {kernel.name for kernel in kernels} | {self.base.name}
         cases = tuple(
@@ -135,7 +135,7 @@ class Facts:
 
     @property
     def is_open(self) -> bool:
-        """Return whether more is to come."""
+        """Return whether the experiment is unfinished."""
         return self.state in {"queued", "running"}
 
     @property

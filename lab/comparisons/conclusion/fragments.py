@@ -29,7 +29,7 @@ def name(text: str) -> str:
 
 
 def listed(words: Iterable[str], many: str) -> str:
-    """Return one or two words joined by "and"; of more their number: "3 kernels". many: the plural noun."""
+    """Return one or two words joined by "and"; for more words, their number: "3 kernels". many: the plural noun."""
     each = list(dict.fromkeys(words))
     return " and ".join(each) if len(each) <= 2 else f"{len(each)} {many}"
 
@@ -67,7 +67,7 @@ def metric_names(outcomes: Sequence[CaseOutcome]) -> list[str]:
 def fragment(outcome: CaseOutcome, *, named: bool, alike: bool, fine: bool) -> str:
     """Return what one kernel does in one case.
 
-    named: the metric must be said, since the case decides by several. alike: all kernels beside it have the same outcome.
+    named: the metric must be named, since several metrics decide the case. alike: all kernels beside it have the same outcome.
     """
     kernel = name(outcome.kernel.name)
     if outcome.failed is not None and outcome.word == "not-booted":
@@ -87,7 +87,7 @@ def fragment(outcome: CaseOutcome, *, named: bool, alike: bool, fine: bool) -> s
 
 
 def baseless(outcomes: Sequence[CaseOutcome]) -> str:
-    """Return how the boots of a case ended whose base has none that finished: 3 boots of the base panicked."""
+    """Return how boots ended in a case whose base finished no boot: 3 boots of the base panicked."""
     base = outcomes[0].case.base
     ends = [ended(base, "the base")] if base else []
     ends += [ended(outcome.failed, name(outcome.kernel.name)) for outcome in outcomes if outcome.failed]
@@ -102,7 +102,7 @@ def baseless(outcomes: Sequence[CaseOutcome]) -> str:
 
 
 def ended(failed: FailedBoots, kernel: str = "") -> str:
-    """Return how boots ended: 3 boots panicked. kernel: whose they are, where that must be said."""
+    """Return how boots ended: 3 boots panicked. kernel: its name, where it must be named."""
     whose = ", which is the lab's fault" if failed.lab_fault else ""
     boots = f"{counted(failed.boots, 'boot')}{f' of {kernel}' if kernel else ''}"
     return f"{boots} {_ENDS.get(failed.outcome, 'failed')}{whose}"

@@ -9,12 +9,12 @@ from lab.comparisons.conclusion.outcomes import TRUSTED, CaseOutcome, Word, in_d
 from lab.figures import change
 
 HEADLINE = 140
-# Outcomes of a switch that was seen to do nothing by itself.
+# Outcomes in which a switch shows no effect by itself.
 _STILL = {"unchanged", "inconclusive", "same-kernel"}
 
 
 def headline(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
-    """Return the answer to what the kernels do."""
+    """Return the answer: the effect of the kernels."""
     if not any(outcome.points or outcome.word == "same-kernel" for outcome in outcomes):
         return _without_numbers(facts, outcomes)
     said = _answer(facts, outcomes)
@@ -57,7 +57,7 @@ def _without_numbers(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
 
 
 def _unjudged(facts: Facts, said: str) -> str:
-    """Return that there is no base, and of which kernels nothing can be said therefore."""
+    """Return the headline without a base, with the kernels that cannot be judged therefore."""
     who = listed((name(kernel.name) for kernel in facts.kernels if kernel.state != "pruned"), "kernels")
     whole = f"{said}, so there is nothing to compare with {who}."
     return (
@@ -127,7 +127,7 @@ def _together(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
 
 
 def _called(called: Sequence[CaseOutcome], *, fine: bool) -> str:
-    """Return who makes what worse, or better, with the largest change."""
+    """Return which kernels make which cases worse, or better, with the largest change."""
     who = _names(called)
     where = listed((case_name(outcome.case) for outcome in called), "workloads")
     most = max(called, key=lambda outcome: outcome.decisive.size if outcome.decisive else 0.0).decisive
@@ -140,7 +140,7 @@ def _called(called: Sequence[CaseOutcome], *, fine: bool) -> str:
 
 
 def _mixed(outcomes: Sequence[CaseOutcome]) -> str:
-    """Return who makes what worse and what better."""
+    """Return which kernels make which cases worse, and which better."""
     sides: dict[str, list[tuple[str, str]]] = {"worse": [], "better": []}
     for outcome in outcomes:
         for point in outcome.points if outcome.word in TRUSTED else ():
@@ -160,7 +160,7 @@ def _side(pairs: Iterable[tuple[str, str]]) -> tuple[str, str]:
 
 
 def _place(outcome: CaseOutcome, point: MetricFact) -> str:
-    """Return the case, and what of it where its points disagree."""
+    """Return the case, with the point's CPUs or metric where its points disagree."""
     if outcome.word != "mixed":
         return case_name(outcome.case)
     return f"{case_name(outcome.case)}{at_cpus(point) or f' in {name(point.name)}'}"

@@ -52,7 +52,7 @@ def has_lock(diff: str) -> bool:
 def lock_facts(row: Experiment, *, sampled: bool) -> Locks:
     """Return the watched locks of the first case that was profiled, and their share of the base's samples.
 
-    sampled: read the profiles; without, or where there is none, the share is None.
+    sampled: read the profiles; if not, or if there are none, the share is None.
     """
     if not sampled:
         return Locks()

@@ -14,7 +14,7 @@ from lab.figures import change, duration
 Action = Literal[
     "nothing", "wait", "fix", "repeat", "boots", "target", "contention-clock", "instruction-clock", "compare"
 ]
-# Above these, other targets and clocks are cheaper than more boots: of each kernel, and in all.
+# Above these limits, of boots of each kernel and of minutes in all, other targets and clocks are cheaper than more boots.
 WORTH_BOOTS, WORTH_MINUTES = 100, 12 * 60
 
 
@@ -43,7 +43,7 @@ def next_step(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep:
 
 
 def minutes(facts: Facts, needed: int) -> int | None:
-    """Return the cost of so many boots of each kernel, less those that were made; whole minutes, at least 1."""
+    """Return the minutes it takes to raise the boots of each kernel to `needed`; whole, at least 1."""
     if facts.boot_seconds is None:
         return None
     more = max(needed - facts.boots_asked, 0) * facts.arms
@@ -89,7 +89,7 @@ def _doubtful(outcomes: Sequence[CaseOutcome]) -> NextStep | None:
 
 
 def _undecided(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep | None:
-    """Return the step for kernels that no verdict was found for."""
+    """Return the step for kernels whose verdict is inconclusive."""
     points = [point for outcome in outcomes if outcome.word == "inconclusive" for point in outcome.points]
     points = [point for point in points if point.verdict == "inconclusive"]
     if not points:

@@ -28,7 +28,7 @@ TRUSTED = frozenset({"regression", "improvement", "mixed"})
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """The outcome of one kernel in one case. points: those that are shown, the one that decides first."""
+    """The outcome of one kernel in one case. points: those that are shown, the deciding one first."""
 
     kernel: Kernel
     case: CaseFacts
@@ -88,9 +88,9 @@ def _outcome(kernel: Kernel, case: CaseFacts) -> CaseOutcome:
 
 
 def _shown(points: Sequence[MetricFact], deciding: Sequence[MetricFact]) -> tuple[MetricFact, ...]:
-    """Return the points to show, the one that decides first.
+    """Return the points to show, the deciding one first.
 
-    Of a scaling curve: that on the most CPUs, one that decides the other way, and that on the fewest CPUs.
+    Of a scaling curve: the deciding point on the most CPUs, one with the opposite verdict, and the point on the fewest CPUs.
     """
     if points[0].cpus is None:
         return tuple(deciding)

@@ -28,7 +28,7 @@ class ReportForm:
     options: tuple[str, ...] = ()
 
     def render(self, data: ComparisonData) -> str:
-        """Write a comparison's plain data; only forms that need no tables can."""
+        """Write a comparison from its plain data; works only for forms that need no tables."""
         text: str = resolve_name(f"lab.comparisons.{self.writer}")(data)
         return text
 

@@ -3,12 +3,12 @@
 
     FAIL   a primary metric's regression; a kernel that does not compile, boot or survive
     PASS   improvement or unchanged; a variant that boots
-    DONE   measured without a statement: inconclusive ones, the base's and the controls' own numbers, other metrics
+    DONE   measured without a judgement: inconclusive metrics, the base's and the controls' own numbers, other metrics
     ERROR  the workload or the build failed for the lab's own reasons
     MISS   a boot lost by the lab
     SKIP   boots that were left out or cancelled
 
-Source: kcidb_io/schema/v05_03.py, which tests hold this against. Ids are the origin and what names the thing in this
+Source: kcidb_io/schema/v05_03.py; tests check reports against it. An id is the origin and the object's name in this
 lab; a build's is the digest of its inputs, so that two experiments on one kernel name one build.
 """
 
@@ -43,7 +43,7 @@ Item = dict[str, Any]
 
 
 def write_kcidb(experiment_id: int, *, link: str = "", origin: str = ORIGIN) -> str:
-    """The JSON text. origin: who reports, as KCIDB knows it. Raises UnknownRow, SpecError for an odd origin."""
+    """Return the JSON text. origin: the reporter's name in KCIDB. Raises UnknownRow, SpecError for an invalid origin."""
     if not re.fullmatch(r"[a-z0-9_]+", origin):
         raise SpecError(
             f'origin: "{plain(origin)}" is not valid for KCIDB: use lower-case letters, digits and _'
@@ -130,7 +130,7 @@ def _build_id(build: Build, origin: str) -> str:
 def _tests(
     experiment: Experiment, data: ComparisonData, variants: Mapping[str, Variant], origin: str
 ) -> Iterator[Item]:
-    """All of them: boots first, then case by case what was measured, and what was not."""
+    """Yield all tests: boots first, then for each case the failed, left-out and measured ones."""
     where = _environment(data)
     runs = Run.objects.filter(experiment=experiment)
     booted = set(runs.filter(state=RunState.DONE).values_list("variant__name", "case"))
@@ -232,12 +232,12 @@ def _status(metric: MetricData, cell: CellData | None) -> str:
 
 
 def _present(**fields: Any) -> Item:
-    """The fields that have a value: the schema knows no null."""
+    """Return the fields that have a value: the schema has no null."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _without_nul(value: Any) -> Any:
-    """Texts of guests may hold what the schema's patterns refuse."""
+    """Replace NUL, which texts of guests may hold and the schema refuses."""
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if isinstance(value, dict):

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from lab.comparisons.exports.checks import ReportCheck, checks
 from lab.comparisons.shape import ComparisonData
 
-# A reader of directives takes what follows for data: SKIP and ERROR are the standard's own words.
+# Programs act on the directive after the sign #: SKIP and ERROR are the standard's own words.
 _DIRECTIVES = {"passed": "", "failed": "", "error": "ERROR", "skipped": "SKIP"}
 
 
 def write_ktap(data: ComparisonData) -> str:
-    """The text; each name on one line and without the sign that begins a directive."""
+    """Return the text; each name is on one line, without the # that begins a directive."""
     groups: dict[str, list[ReportCheck]] = {}
     for check in checks(data):
         groups.setdefault(check.group, []).append(check)
@@ -52,7 +52,7 @@ def _line(number: int, name: str, outcome: str, message: str) -> str:
 
 
 def _name(name: str) -> str:
-    """A description: any words, but no sign that begins a directive."""
+    """Return a description without the # that begins a directive."""
     return name.replace("#", "_")
 
 

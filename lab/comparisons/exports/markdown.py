@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A comparison as Markdown for a comment on GitHub or GitLab: verdicts first, all other metrics folded.
 
-Everything that somebody named stands in code spans: no markup, no mention of people, no link comes out of a name.
+Names that people chose are code spans, so that none becomes markup, a mention of a person or a link.
 """
 
 import re
@@ -57,7 +57,7 @@ def write_markdown(data: ComparisonData) -> str:
 
 
 def code(name: str) -> str:
-    """A code span that holds this text and nothing else, in a table, too."""
+    """Return a code span that shows exactly this text on one line."""
     text = plain(name)
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     pad = " " if len(fence) > 1 else ""
@@ -65,7 +65,7 @@ def code(name: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return a sentence in which nothing means anything to Markdown, and no name becomes a link."""
+    """Return a sentence with all Markdown signs escaped, in which no name becomes a link."""
     escaped = re.sub(r"([\\`*\[\]<>#|~@]|(?<!\w)_|_(?!\w))", r"\\\1", text)
     return re.sub(r"(?i)\b(www)\.", r"\1\\.", escaped).replace("://", "\\://")
 

@@ -53,7 +53,7 @@ def _files(experiment: Experiment) -> Iterator[tuple[str, bytes]]:
 
 
 def _matrices(workload: str, spread: CaseSpread) -> dict[str, dict[str, list[Any]]]:
-    """By variant: its matrix. A boot without some metric is 0 there, as LKP fills it."""
+    """Return by variant its matrix. A metric that a boot lacks is 0, as in LKP's files."""
     runs: dict[str, dict[int, int]] = defaultdict(dict)
     values: dict[str, dict[str, dict[int, float]]] = defaultdict(dict)
     for metric in spread.metrics:
@@ -76,7 +76,7 @@ def _deviation(values: list[float]) -> float:
 
 
 def _safe(name: str) -> str:
-    """A folder's name: what is odd becomes "_", what is too long keeps its beginning and a hash."""
+    """Return a folder's name: odd characters become "_", and a name that changed or is too long ends in a hash."""
     plain = re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip(".") or "_"
     if len(plain) <= 200 and plain == name:
         return plain

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One file that repeats an experiment: its description with every patch inline, and the hashes of its kernels.
 
-It is TOML that `labctl submit FILE --local` takes as it is. The part `[reproduces]` changes nothing of what is built
-and measured; the new kernels are compared with the ones it names.
+It is TOML that `labctl submit FILE --local` accepts unchanged. The part `[reproduces]` does not affect builds and
+measurements; the new kernels are compared with the ones it names.
 """
 
 import re
@@ -41,7 +41,7 @@ _LOCAL_TREE = """\
 
 
 def write_reproducer(experiment_id: int, *, link: str = "") -> str:
-    """The file's text; the same experiment is the same text. Raises UnknownRow."""
+    """Return the file's text, the same each time for one experiment. Raises UnknownRow."""
     experiment = get_experiment(experiment_id)
     facts = _facts(experiment, link)
     toolchain = next(
@@ -75,14 +75,14 @@ def _description(experiment: Experiment) -> dict[str, Any]:
 
 
 def _tree(experiment: Experiment) -> dict[str, Any]:
-    """A git tree by its address, if others may have that; else the tree's name in this lab."""
+    """Return a git tree by its URL, if that is public; else the tree's name in this lab."""
     if location := public_location(experiment):
         return {"git": location, "tree": None}
     return {"tree": experiment.tree.name, "git": None}
 
 
 def _patch(asked: Mapping[str, Any], switch: Switch) -> dict[str, Any]:
-    """A patch as it was given, where that was its text and nothing had to be repaired; else as it was applied."""
+    """Return a patch as submitted if it was text that needed no repair or one mail cannot hold it; else as applied."""
     rules = {"requires": switch.requires, "excludes": switch.excludes}
     applied = _as_mail(switch)
     if (
@@ -95,13 +95,13 @@ def _patch(asked: Mapping[str, Any], switch: Switch) -> dict[str, Any]:
 
 
 def _touches_twice(diff: str) -> bool:
-    """Return whether these are several patches over one another, which one diff cannot say."""
+    """Return whether a diff touches a file twice: patches over one another, which one diff cannot express."""
     files = re.findall(r"^diff --git .*$", diff, re.MULTILINE)
     return len(files) != len(set(files))
 
 
 def _as_mail(switch: Switch) -> str:
-    """The diff under the headers that tell who wrote it, under which title and where."""
+    """Return the diff as a mail, with headers for its author, title and message id."""
     match = re.fullmatch(r"https://lore\.kernel\.org/\S*?/([^/\s]+@[^/\s]+)/?", switch.link)
     heads = [("From", switch.author), ("Subject", f"[PATCH] {switch.title or switch.name}")]
     heads.append(("Message-Id", f"<{match[1]}>" if match else ""))

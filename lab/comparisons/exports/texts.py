@@ -17,12 +17,12 @@ COLUMNS = (
 
 
 def write_comparison(data: ComparisonData) -> str:
-    """The JSON text; NaN, which JSON does not know, is an error of ours."""
+    """Return the JSON text. Raises ValueError for NaN, which JSON does not have."""
     return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_csv(data: ComparisonData) -> str:
-    """A line a case, metric and variant; columns COLUMNS, in the words of the JSON, empty where it has null."""
+    """Return a line for each case, metric and variant; columns COLUMNS, named as in the JSON, empty where it has null."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -37,7 +37,7 @@ def write_csv(data: ComparisonData) -> str:
 
 
 def _csv(value: object) -> object:
-    """A text as it is, unless a spreadsheet would take it for a formula or a second line."""
+    """Return a text on one line, quoted if a spreadsheet would take it for a formula."""
     if not isinstance(value, str):
         return str(value).lower() if isinstance(value, bool) else value
     line = one_line(value)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from lab.one_line import MOST, plain
 
 WIDTH = 72
-# What a reader of trailers would take for somebody's word: in a name it loses its colon.
+# Text that a program would take for a trailer: in a name it loses its colon.
 _TRAILER = re.compile(r"(?i)(-by|\blink|\bcloses|\bfixes|\bcc)\s*:")
-# The same where a name ends so, a colon of ours follows, and a line begins there.
+# The same at the beginning of a line, where a name ends like that and our own colon follows.
 _AT_THE_BEGINNING = re.compile(r"(?i)^(\s*(?:[\w-]+-by|link|closes|fixes|cc))\s*:")
 
 
@@ -28,18 +28,18 @@ def _columns(char: str) -> int:
 
 
 def name(text: str, most: int = WIDTH) -> str:
-    """A stranger's name: one line, no trailer, at most so many columns."""
+    """Return a stranger's name on one line, without a trailer, in at most `most` columns."""
     return cut(_TRAILER.sub(r"\1", plain(text, max(most, MOST))), most)
 
 
 def harmless(text: str) -> bool:
-    """Return whether no word of a text means anything to a reader of mail at the beginning of a line."""
+    """Return whether every word of a text is harmless at the beginning of a line of a mail."""
     words = text.split()
     return all(re.fullmatch(r"[\w(][\w.,()/+=-]*", word) and word not in {"From", "diff"} for word in words)
 
 
 def cut(text: str, most: int) -> str:
-    """The text, ended by a dot dot where it is too wide."""
+    """Return the text, cut and ended by ".." if it is too wide."""
     if columns(text) <= most:
         return text
     kept, room = "", most - 2
@@ -62,10 +62,10 @@ def right(text: str, width: int) -> str:
 
 
 def fold(text: str, first: str = "", rest: str = "") -> list[str]:
-    """Lines of at most WIDTH columns, words kept whole where they fit. first, rest: what lines begin with.
+    """Return lines of at most WIDTH columns, words kept whole where they fit. first, rest: prefixes of the lines.
 
-    Lines after the first begin with blanks if the text has words of strangers, so pass some then: nothing of theirs
-    can stand at the beginning of a line, where mails have their signs.
+    Pass blanks as `rest` if the text has words of strangers: then none of these words stands at the beginning of a line,
+    where programs look for trailers and the like.
     """
     lines, line, bare = [], first, True
     for word in text.split():
@@ -91,7 +91,7 @@ def _parts(word: str, most: int) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]], gap: int = 2) -> list[str] | None:
-    """Rows as aligned columns, the first to the left; None if they are wider than a line."""
+    """Return rows as aligned columns, the first to the left, others to the right; None if wider than a line."""
     count = max((len(row) for row in rows), default=0)
     filled = [[*row, *[""] * (count - len(row))] for row in rows]
     widths = [max(columns(row[at]) for row in filled) for at in range(count)]

@@ -17,12 +17,12 @@ _EMULATED = (
     "caches and pipelines, so that sizes will differ on hardware."
 )
 
-# A mail with more of them is not read; the page has all.
+# A longer list would make the mail too long; the page has all.
 _MOST_CONTROLS = 6
 
 
 def method(data: ComparisonData) -> list[str]:
-    """Boots, clock and interval; the control; what the clock cannot see."""
+    """Return the lines on boots, clock and interval, on the control, and on the clock's limits."""
     asked = data["experiment"]
     boots = f"Up to {asked['boots']}" if asked["sequential"] else f"{asked['boots']}"
     clock = CLOCK_WORDS.get(asked["clock"], "wall clock")
@@ -62,7 +62,7 @@ def _sides(data: ComparisonData) -> str:
 
 
 def _control(data: ComparisonData) -> list[str]:
-    """Return the base against itself by metric, and how often a difference was called in all of them together."""
+    """Return the base's difference from itself by metric, and how often one was called, over all these metrics."""
     fine = is_fine(data)
     controls = [
         (metric, cell)
@@ -84,7 +84,7 @@ def _control(data: ComparisonData) -> list[str]:
 
 
 def environment(data: ComparisonData) -> list[str]:
-    """Target, kernel, config, toolchain, and where all of it can be read."""
+    """Return the lines on target, host, kernel, config and toolchain, and the permalink."""
     where, base = data["environment"], data["base"]
     cpus = f"{where['vcpus']} vCPU{'s' if where['vcpus'] != 1 else ''}"
     emulator = ", ".join(filter(None, (where["accelerator"], where["emulator"])))
@@ -109,6 +109,6 @@ def environment(data: ComparisonData) -> list[str]:
         if text:
             lines += fold(name(text, 300), f"{head + ':':<10}", " " * 10)
     if re.fullmatch(r"https?://[!-~]+", data["permalink"]):
-        # Alone on its line: an address that is folded is none.
+        # Alone on its line: a folded address does not work.
         lines.append(data["permalink"])
     return lines

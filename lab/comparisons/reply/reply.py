@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A reply to a kernel mailing list: plain text of at most 72 columns with the conclusion, the tables and how it was measured.
 
-Only an address alone may be longer than a line. A Tested-by is written for a person who requests it in their own name, and
+Only the permalink and a Tested-by may be longer. A Tested-by is written for a person who requests it in their own name, and
 only where the kernels built and booted and nothing got worse.
 """
 
@@ -16,14 +16,14 @@ from lab.comparisons.reply.table import case_lines, shown_metrics
 from lab.comparisons.shape import CellData, ComparisonData, EffectData, MetricData, VariantData
 from lab.errors import SpecError
 
-# Beyond these a mail is not read: the page has all of it.
+# More would make the mail too long: the page has all of it.
 _MOST_VARIANTS, _MOST_LINES = 16, 12
 _SIGNER = re.compile(r'[^\s<>"@:][^<>"@:\x00-\x1f\x7f]*<([^\s<>@,;:"]+@[A-Za-z0-9.-]+)>')
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    """patch: speak of the variants with this switch alone. signer: "Name <address>" of who gives a Tested-by."""
+    """patch: cover only the variants with this switch. signer: "Name <address>" of the person who gives a Tested-by."""
 
     patch: str = ""
     signer: str = ""
@@ -31,7 +31,7 @@ class ReplyOptions:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The text, and why it has no Tested-by although one was asked for, or nothing."""
+    """The text. unsigned: why a requested Tested-by is missing, or ""."""
 
     text: str
     unsigned: str
@@ -95,7 +95,7 @@ def _signer(asked: str) -> str:
 
 
 def _chosen(data: ComparisonData, patch: str) -> list[VariantData]:
-    """The candidates to speak of: all that are not pruned, or those with one switch."""
+    """Return the candidates to cover: all that are not pruned, or those with one switch."""
     candidates = [
         variant
         for variant in data["variants"]
@@ -105,7 +105,7 @@ def _chosen(data: ComparisonData, patch: str) -> list[VariantData]:
         return candidates
     names = [switch["name"] for switch in data["switches"]]
     if patch not in names:
-        # Only here, since it brings pydantic along: a reply is written by labctl, which shall start at once.
+        # Imported here, since it loads pydantic: labctl, which must start fast, writes replies, too.
         from lab.validation_messages import nearest
 
         raise SpecError(
@@ -167,7 +167,7 @@ def _cells(data: ComparisonData, names: Sequence[str]) -> Iterator[tuple[str, Me
 
 
 def _headed(head: str, bullets: Sequence[str]) -> list[str]:
-    """A headed list, cut where nobody would read on."""
+    """Return a list with a heading, cut after _MOST_LINES bullets."""
     if not bullets:
         return []
     lines = [head]

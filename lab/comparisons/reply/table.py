@@ -16,7 +16,7 @@ _MARKS = {"inconclusive": "?", "unchanged": "="}
 
 
 def shown_metrics(case: CaseData, variants: Sequence[str]) -> list[MetricData]:
-    """Primary metrics, and others that were called for one of these variants where no primary one was likewise."""
+    """Return primary metrics, and others that were called for one of these variants where no primary one has the same verdict."""
     called = {
         (cell["variant"], cell["verdict"])
         for metric in case["metrics"]
@@ -36,7 +36,7 @@ def shown_metrics(case: CaseData, variants: Sequence[str]) -> list[MetricData]:
 
 
 def case_lines(data: ComparisonData, case: CaseData, variants: Sequence[str]) -> list[str]:
-    """One case: a column a variant where they fit a line, else a block a metric. Nothing without metrics."""
+    """Return the lines of one case: a column for each variant if they fit, else a block for each metric."""
     metrics = shown_metrics(case, variants)
     if not metrics:
         return []
@@ -52,7 +52,7 @@ def case_lines(data: ComparisonData, case: CaseData, variants: Sequence[str]) ->
 
 
 def value(metric: MetricData, variant: str) -> str:
-    """A side's median with half the width of its interval: 21,876 ±2.5%; without, where boots agree exactly."""
+    """A side's median with half the width of its interval: 21,876 ±2.5%; the median alone where boots agree exactly."""
     spread = next((row for row in metric["spreads"] if row["variant"] == variant), None)
     cell = next((row for row in metric["cells"] if row["variant"] == variant), None)
     middle = spread["median"] if spread else cell["median"] if cell else metric["base_median"]

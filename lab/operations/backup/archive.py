@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The file of a backup: a zip with a manifest of every member's size and SHA-256.
 
-It holds rows and files, never statements or programs: restoring one cannot run what somebody wrote into it. Reading trusts nothing:
+It holds rows and files, never statements or programs: restoring one cannot run code that somebody put into it. Reading trusts nothing:
 names are of a few forms, members are plain files, none is longer than the manifest says, and all are checked before one is used.
 """
 
@@ -35,7 +35,7 @@ _NAME: Final = re.compile(
 
 
 class Closed(BaseModel):
-    """Nothing but what is named, of the types that are named."""
+    """A model that accepts its own fields alone, of exactly their types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -76,7 +76,7 @@ class Writer:
         self.members: dict[str, Member] = {}
 
     def add(self, name: str, pieces: Iterable[bytes]) -> None:
-        """One member, however long; told is its size once it is there."""
+        """Add one member of any length, and record its size and SHA-256."""
         digest, size = hashlib.sha256(), 0
         with self._archive.open(name, "w", force_zip64=True) as member:
             for piece in pieces:
@@ -86,7 +86,7 @@ class Writer:
         self.members[name] = Member(size=size, sha256=digest.hexdigest())
 
     def finish(self, **about: Any) -> Manifest:
-        """Write down what there is. about: the other fields of Manifest."""
+        """Write the manifest. about: its fields besides the members."""
         manifest = Manifest(format=FORMAT, members=self.members, **about)
         self._archive.writestr(MANIFEST, manifest.model_dump_json())
         return manifest
@@ -94,7 +94,7 @@ class Writer:
 
 @contextmanager
 def writing(file: Path) -> Iterator[Writer]:
-    """Write an archive that is there whole, readable by its owner alone, or not at all."""
+    """Write an archive, readable by its owner alone, that appears whole or not at all."""
     draft = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as plain:
@@ -117,11 +117,11 @@ class Reader:
         self._archive = archive
 
     def verify(self) -> int:
-        """Read everything once and compare. Returns bytes. Raises BackupRefused."""
+        """Read everything once and compare. Returns the number of bytes. Raises BackupRefused."""
         return sum(len(piece) for name in self.manifest.members for piece in self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """A member's bytes; at its end they are what the manifest says, or BackupRefused is raised."""
+        """Yield a member's bytes. Raises BackupRefused at its end unless they are what the manifest says."""
         wanted = self.manifest.members[name]
         digest, left = hashlib.sha256(), wanted.size
         with _translated(self.file), self._archive.open(name) as member:
@@ -155,7 +155,7 @@ def reading(file: Path) -> Iterator[Reader]:
 
 @contextmanager
 def _translated(file: Path) -> Iterator[None]:
-    """Tell what the library raises as one of ours."""
+    """Translate the library's errors into ours."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as exc:
@@ -186,7 +186,7 @@ def _manifest(file: Path, archive: zipfile.ZipFile) -> Manifest:
         text = _at_most(member, _LONGEST_MANIFEST)
     try:
         raw = json.loads(text)
-        # What a later format adds, this code cannot judge: its number comes first.
+        # This code cannot judge what a later format adds, so the format's number is checked first.
         if isinstance(raw, dict) and isinstance(raw.get("format"), int) and raw["format"] > FORMAT:
             raise BackupRefused(
                 f"{file} has a newer format ({raw['format']}) than this code knows: update kperflab first"

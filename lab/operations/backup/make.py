@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 ROOTS = ("runs", "artifacts", "profiles")
 # They hold passwords, or are of this machine alone.
 _NOT_TOLD = ("KPERFLAB_DATABASE", "KPERFLAB_REDIS", "KPERFLAB_SMTP", "KPERFLAB_HOME")
-# A line about files now and then.
+# A line of progress after this many files.
 _EVERY = 1000
 
 
@@ -68,7 +68,7 @@ def back_up(file: Path, *, files: Files = "none", say: Say) -> Made:
 
 
 class _Counting:
-    """Pieces, with how many lines they were."""
+    """Pieces, with the number of their lines."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = pieces

@@ -137,7 +137,7 @@ def _beside_file(done: list[bool]) -> Iterator[None]:
         yield
         if done:
             with connection.cursor() as cursor:
-                # One file, without a log beside it, is what can be put in place in one step.
+                # Only a single file, without a log beside it, can be put in place in one step.
                 cursor.execute("PRAGMA journal_mode=DELETE")
     finally:
         connection.close()
@@ -204,7 +204,7 @@ def _keys(manifest: Manifest) -> set[Key]:
 
 
 def _reached(manifest: Manifest) -> set[Key]:
-    """Return the migrations that the backup had, each replaced one as the one that replaces it."""
+    """Return the migrations that the backup had, with the replacement in place of each replaced one."""
     return {replaced_migrations().get(key, key) for key in _keys(manifest)}
 
 
@@ -233,7 +233,7 @@ def _unpack(archive: Reader, draft: Path) -> int:
 
 
 def _put_in_place(draft: Path, archive: Reader) -> None:
-    """The key and the files, where they belong; a run or artifact that is there already makes way."""
+    """Move the key and the files to their places; a run or artifact that exists there is replaced."""
     for folder in sorted(draft.glob("*/*")):
         place = settings.HOME / folder.relative_to(draft)
         place.parent.mkdir(parents=True, exist_ok=True)

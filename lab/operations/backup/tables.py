@@ -30,7 +30,7 @@ Rows = Callable[[str, TableDump], Iterator[bytes]]
 
 @contextmanager
 def snapshot() -> Iterator[tuple[dict[str, list[str]], Callable[[str], Iterator[bytes]]]]:
-    """The tables with their columns, and a way to each one's rows; all of one moment, while others go on writing."""
+    """Yield the tables with their columns, and a function that reads a table's rows; all of one moment, while others write."""
     if connection.vendor == "sqlite":
         with tempfile.NamedTemporaryFile(suffix=".sqlite3", dir=_folder_of_database()) as copy:
             yield _sqlite_snapshot(Path(copy.name))
@@ -156,7 +156,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def number_on() -> None:
-    """Let new rows be numbered after those that are there, in whatever tables there are: those of older code too."""
+    """Number new rows after the existing ones, in all tables that exist, including those of older code."""
     if connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
@@ -170,7 +170,7 @@ def number_on() -> None:
 
 
 def analyze() -> None:
-    """Tell the database how many rows there are: PostgreSQL takes every table for a small one until its own upkeep comes by."""
+    """Update the database's statistics: PostgreSQL takes every table for a small one until its own upkeep runs."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
 

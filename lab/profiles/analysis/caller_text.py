@@ -107,7 +107,7 @@ def _lines(command: _Branch, samples: int) -> list[str]:
 
 
 def _straight(branch: _Branch) -> Iterator[_Branch]:
-    """The branch and what follows as long as all of it goes one way."""
+    """Yield the branch and its descendants as long as all its samples go one way."""
     yield branch
     while len(branch.below) == 1:
         (only,) = branch.below.values()

@@ -7,16 +7,16 @@ from lab.profiles.analysis.frame_alignment import Integers, Levels, UnitedTree, 
 from lab.profiles.analysis.frame_tree import FrameTree
 from lab.profiles.analysis.symbol_counts import outermost_of
 
-# Callers with less of what is asked for than this are not told apart: they could not be seen.
+# Callers with a smaller share than this are not followed further: they would be too thin to see.
 LEAST = 1 / 200_000
-# Nor are those further out: perf records 127 frames, and a guest may claim a million.
+# Nor are callers further out: perf records 127 frames, and a guest may claim a million.
 DEEPEST = 200
 
 
 def caller_tree(tree: UnitedTree, symbol: str = "") -> UnitedTree:
-    """The tree of callers of a symbol with all it calls, or of each sample's own frame if it is empty.
+    """Return the tree of callers of a symbol, callees' samples included; of each sample's own frame if it is empty.
 
-    The symbol of that very name, else all that its text is part of, whatever the case. The root bears the symbol's name;
+    The symbol is that of exactly this name, else all whose names contain it, in any case. The root bears the symbol's name;
     its samples are those in the symbol.
     """
     nodes, weights = _seeds(tree, symbol)
@@ -28,7 +28,7 @@ def caller_tree(tree: UnitedTree, symbol: str = "") -> UnitedTree:
     for depth in range(DEEPEST):
         if not here.size:
             break
-        # A node is the one inside of it and its name, as one number.
+        # A node's key is the node inside of it and its own name, as one number.
         keys, which = np.unique(group * count + tree.name[here], return_inverse=True)
         first = bounds[-1][1]
         bounds.append((first, first + len(keys)))
@@ -47,7 +47,7 @@ def caller_tree(tree: UnitedTree, symbol: str = "") -> UnitedTree:
 
 
 def outermost_matching(tree: UnitedTree, symbol: str) -> Integers:
-    """int64[found]: outermost nodes of the symbol of that very name, else of all that its text is part of."""
+    """int64[found]: outermost nodes of the symbol of exactly this name, else of all whose names contain it."""
     term = symbol.lower()
     named = [symbol] if symbol in tree.names else [name for name in tree.names if term in name.lower()]
     return outermost_of(tree, named)
@@ -63,7 +63,7 @@ def root_named(tree: UnitedTree, symbol: str) -> tuple[tuple[str, ...], int]:
 
 
 def _seeds(tree: UnitedTree, symbol: str) -> tuple[Integers, Integers]:
-    """The nodes callers are asked of, and the samples that each stands for: int64[nodes, profiles]."""
+    """Return the nodes whose callers are wanted, and the samples of each: int64[nodes, profiles]."""
     if not symbol:
         own = np.flatnonzero(tree.own.any(axis=1))
         own = own[own > 0]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tell what a patch changed of exact counts from what changes between boots of one kernel for no reason.
+"""Distinguish a patch's changes of exact counts from changes between boots of one kernel for no reason.
 
 Boots that repeat agree to the last instruction, so boots of one kernel are shifted on purpose (RunOrder.shift): what differs
 between them is where timer ticks fall and how full the slab caches are, and kernels of another layout differ by the same.
-A count has changed if the two sides' boots lie apart by more than some times what either side's lie apart among themselves. How
-many times follows from the base's own boots, base-again's among them: docs/design/microscope.md.
+A count has changed if the gap between the two sides' boots is more than a factor times the larger range within a side. The
+factor follows from the base's own boots, those of its twin included: docs/design/microscope.md.
 """
 
 from itertools import combinations
@@ -17,13 +17,13 @@ from lab.profiles.analysis.share_shifts import Floats, Interval, Scale, Shifts, 
 NOISE = 10.0
 """The factor where the base has fewer than four boots: as it was measured on one pair of kernels (docs/design/microscope.md)."""
 _LEAST_NOISE = 3.0
-# The halves of one kernel's boots are few draws of what two kernels may differ by for no reason.
+# The halves of one kernel's boots are few samples of the difference that two kernels may have for no reason.
 _SAFETY = 2.0
 _FEWEST_BOOTS, _MOST_BOOTS = 4, 6
 
 
 def noise_of(control: Integers) -> float:
-    """Return the factor by which two halves of one kernel's boots may lie apart, over what a half's lie apart among themselves.
+    """Return how many times the range within a half the gap between two halves of one kernel's boots may be.
 
     control: int64[rows, boots], of one kernel. It is twice the largest factor of any row and any two halves of the first six
     boots, and 3 or more; NOISE with fewer than four boots.
@@ -35,7 +35,7 @@ def noise_of(control: Integers) -> float:
     for half in combinations(range(boots), boots // 2):
         rest = [boot for boot in range(boots) if boot not in half]
         gap, spread = _apart(control[:, list(half)], control[:, rest])
-        # Where no half differs in itself, any gap is infinitely many times that; both halves together do differ.
+        # Rows with no range within either half are left out: any gap is infinitely many times that.
         largest = max(largest, float((gap / np.maximum(spread, 1))[spread > 0].max(initial=0.0)))
     return max(_LEAST_NOISE, _SAFETY * largest)
 
@@ -47,13 +47,13 @@ def changed(base: Integers, candidate: Integers) -> Flags:
 
 
 def _apart(side: Integers, other: Integers) -> tuple[Integers, Integers]:
-    """Return by row what lies between two sides' boots, and the more that either side's lie apart: int64[rows] each."""
+    """Return by row the gap between two sides' boots, and the larger range within a side: int64[rows] each."""
     gap = np.maximum(other.min(axis=1) - side.max(axis=1), side.min(axis=1) - other.max(axis=1))
     return np.maximum(gap, 0), np.maximum(np.ptp(side, axis=1), np.ptp(other, axis=1))
 
 
 def compare_counts(counts: Integers, whole: Integers, sides: Sides, *, scale: Scale = "samples") -> Shifts:
-    """As share_shifts.compare, of instructions a boot: q is 0 where the count changed, else 1.
+    """Compare instructions a boot like share_shifts.compare: q is 0 where the count changed, else 1.
 
     counts: int64[rows, boots]. whole: int64[boots], what shares are of.
     """
@@ -64,7 +64,7 @@ def compare_counts(counts: Integers, whole: Integers, sides: Sides, *, scale: Sc
         nothing = np.full(rows, np.nan)
         return Shifts(*(nothing.copy() for _ in range(5)))
     q = np.where(changed(base, candidate), 0.0, 1.0)
-    # The first boots are those that do what measured ones do.
+    # The first boot of each side repeats the measured ones.
     levels = [side[:, 0].astype(float) for side in (base, candidate)]
     half = [0.5, 0.5]
     if scale == "shares":

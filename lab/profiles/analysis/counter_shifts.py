@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find which of many counters moved between two kernels: one number a boot, in the linear model of blocks.
 
-Counters are not metrics: some are 0 in most boots, and changes of what is in use may be below 0. Where all are positive their
+Counters are not metrics: some are 0 in most boots, and changes of an amount in use may be below 0. Where all are positive their
 logarithms are compared, which gives a ratio with its interval; else their signed roots, on which a count varies by about
-the same whatever its size, and there is only a certainty; since such roots are far from normal, it is never greater than
-the orders in which the boots could have come allow.
+the same whatever its size, and which give only a p-value. Since such roots are far from normal, it is never smaller than
+the chance of the rarest order of the boots.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from lab.statistics.block_model import BASE, CANDIDATE, ROUNDING, BlockLayout, F
 from lab.statistics.estimate import LEAST_BLOCKS
 from lab.statistics.rank_test import GUARD
 
-# With fewer degrees of freedom how boots vary is a guess.
+# With fewer degrees of freedom the variation between boots is a guess.
 LEAST_FREEDOM = 3
 # q is doubled: counters go together, and of a hundred a few have boots that agree by luck (docs/design/profiles.md has the rates).
 CAUTION = 2
@@ -27,7 +27,7 @@ MOST_LOG = 700.0
 
 @dataclass(frozen=True, eq=False)
 class CounterShifts:
-    """Of each counter, float64[counters]: ratio of candidate over base with its 95 % interval, p and q; NaN: not told."""
+    """Of each counter, float64[counters]: ratio of candidate over base with its 95 % interval, p and q; NaN: unknown."""
 
     ratio: Floats
     low: Floats
@@ -39,7 +39,7 @@ class CounterShifts:
 def counter_shifts(values: Floats, layout: BlockLayout, *, level: float = 0.95) -> CounterShifts:
     """Compare arm 1 with arm 0; the others only tell how boots vary. q: after Benjamini and Hochberg over all counters.
 
-    values: float64[counters, boots]; NaN where a boot could not tell a counter, which is then compared without it.
+    values: float64[counters, boots]; NaN where a boot lacks a counter, which is then compared without this boot.
     """
     columns = {name: np.full(len(values), np.nan) for name in ("ratio", "low", "high", "p")}
     known = np.isfinite(values)
@@ -90,6 +90,6 @@ def _agreeing(scaled: Floats, layout: BlockLayout) -> NDArray[np.bool_]:
 
 
 def _luck(layout: BlockLayout) -> float:
-    """The chance that just the candidate's boots are the odd ones out, or just the others if as many."""
+    """Return the chance that exactly the candidate's boots are the odd ones out, or exactly the base's if as many."""
     ours, theirs = (int((layout.arm == side).sum()) for side in (CANDIDATE, BASE))
     return (2 if ours == theirs else 1) / comb(ours + theirs, ours)

@@ -2,7 +2,7 @@
 """Align several profiles: one tree of frames, with the samples of each profile at every node.
 
 Frames are aligned by their chain of callers under the names of the source: the compiler's copies of a function
-(.isra.0, .constprop.0, .part.0, .cold) are the function, so that a patch that makes the compiler inline otherwise does
+(.isra.0, .constprop.0, .part.0, .cold) are the function, so that a patch that makes the compiler inline differently does
 not look as if one function vanished and another appeared. Frames that only some profiles hold are kept.
 """
 
@@ -26,8 +26,8 @@ class UnitedTree:
 
     names: of the source, each once, ascending by UTF-8. raw: index of a name → the compiler's names it stands for,
     where they differ. parent, name, end: int64[n], as in FrameTree. own, total: int64[n, profiles], samples whose
-    innermost frame the node is, and samples in it or below; without those of idle CPUs, which are in `resting`, a node
-    its own.
+    innermost frame the node is, and samples in it or below; without those of idle CPUs, which `resting` has by
+    innermost frame.
     """
 
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class UnitedTree:
 
     @property
     def samples(self) -> Integers:
-        """int64[profiles]: those that shares are of."""
+        """int64[profiles]: the totals of which shares are taken."""
         samples: Integers = self.total[0]
         return samples
 
@@ -68,8 +68,8 @@ def align(trees: Sequence[FrameTree], *, idle: bool = False, exact: bool = False
     """Lay profiles over each other, in the order given. Takes time in proportion to nodes and depth.
 
     idle: count the samples in which a CPU does nothing like others. How long CPUs idle depends on the load's balance,
-    and would dilute every other share with it; an interrupt that an idle CPU takes is work. exact: what is left out are
-    interrupts and kernel threads, which exact profiles have as roots of their own.
+    and would dilute every other share with it; an interrupt that an idle CPU takes is work. exact: leave out
+    interrupts and kernel threads instead, which exact profiles have as roots of their own.
     """
     if not trees:
         return _nothing()
@@ -148,7 +148,7 @@ def _source_names(
 def by_levels(
     trees: Sequence[FrameTree], numbers: Sequence[Integers], names: int
 ) -> tuple[Levels, list[Integers]]:
-    """The union by levels, and for each tree where its nodes went."""
+    """Return the union by levels, and for each tree the places of its nodes."""
     sizes = [len(tree) for tree in trees]
     offsets = np.cumsum([0, *sizes])
     parent = np.concatenate([tree.parent + offset for tree, offset in zip(trees, offsets, strict=False)])
@@ -157,11 +157,11 @@ def by_levels(
     order = np.argsort(depth, kind="stable")
     starts = np.searchsorted(depth[order], np.arange(int(depth.max()) + 2)).tolist()
     place = np.zeros(len(parent), np.int64)
-    # Roots are one whatever they are called.
+    # All roots become one, whatever their names.
     parents, level_names, bounds = [np.array([-1])], [name[order[:1]]], [(0, 1)]
     for begin, end in pairwise(starts[1:]):
         here = order[begin:end]
-        # A node of the union is its parent and its name, as one number.
+        # The key of a node of the union is its parent and its name, as one number.
         keys, which = np.unique(place[parent[here]] * names + name[here], return_inverse=True)
         first = bounds[-1][1]
         place[here] = first + which

@@ -7,7 +7,7 @@ INTERRUPTS = ("interrupt", "sysvec", "softirq")
 # Roots of exact profiles that are not the workload's: what came in between (workers/microscope/calltree.py).
 ASIDE = frozenset({"[interrupts]", "[kernel threads]"})
 
-# What GCC appends to the name of a copy it made of a function: the copy is the same source.
+# Suffixes that GCC appends to the name of its copy of a function: the copy has the same source.
 _COPIES = frozenset({"isra", "constprop", "part", "cold", "lto_priv"})
 
 

@@ -43,7 +43,7 @@ def compare_frames(
     unit: Unit = "samples",
     whole: Integers | None = None,
 ) -> Shifts:
-    """Compare the samples in each node or below: float64[nodes]. Profiles of neither side help to tell how boots vary.
+    """Compare the samples in each node or below: float64[nodes]. Profiles of other variants help to estimate how boots vary.
 
     unit: of the tree's weights. whole: int64[profiles], what shares are of; all the tree holds if None.
     """
@@ -58,7 +58,7 @@ def compare_frames(
 def compare_profiles(
     tree: UnitedTree, sides: Sides, *, unit: Unit = "samples", whole: Integers | None = None
 ) -> FrameShifts:
-    """As compare_frames, by shares and by absolute samples a boot."""
+    """Compare frames by shares and by absolute samples a boot."""
     return FrameShifts(
         compare_frames(tree, sides, unit=unit, whole=whole),
         compare_frames(tree, sides, scale="samples", unit=unit, whole=whole),
@@ -83,7 +83,7 @@ def doubt(tree: UnitedTree, sides: Sides, *, unit: Unit = "samples") -> str:
             return f"The {name} has no profile."
         if unit == "samples" and not tree.samples[own].any():
             return f"The {name}'s profile holds no sample of a busy CPU."
-    # Where nobody waits there is no symbol, and that is an answer.
+    # If nothing waits there is no symbol, which is a valid result.
     waited = tree.samples[ours].any() and tree.samples[theirs].any()
     if (waited or unit == "samples") and not (_held(tree, ours) & _held(tree, theirs)).any():
         return (
@@ -106,9 +106,9 @@ def _held(tree: UnitedTree, own: Flags) -> Flags:
 
 
 def sides_of(owners: Integers, *, base: int, candidate: int, twin: int | None = None) -> Sides:
-    """Sides by variant: the base's twin is more of the base, unless it is what the base is compared with.
+    """Return sides by variant: the base's twin counts as the base, unless the twin is the candidate.
 
-    owners: int64[profiles], the variant each profile is of. twin: the variant that is the base once more.
+    owners: int64[profiles], the variant each profile is of. twin: the base's A/A variant.
     """
     group = owners if twin is None or twin == candidate else np.where(owners == twin, base, owners)
     return Sides(group, base, candidate)

@@ -79,7 +79,7 @@ class FrameTree:
 
     @property
     def samples(self) -> int:
-        """All of them."""
+        """Return the sum of all samples."""
         return int(self.own.sum())
 
     @cached_property
@@ -90,7 +90,7 @@ class FrameTree:
     @cached_property
     def end(self) -> Integers:
         """int64[n]: a node and all below it are the nodes from its own index up to, not including, this."""
-        # Behind node i all open nodes close from its depth up to that of node i + 1; at last all.
+        # After node i, open nodes from its depth up to that of node i + 1 close; after the last node, all.
         closings = 1 - np.diff(self.depth, append=0)
         after = np.repeat(np.arange(1, len(self) + 1), closings)
         firsts = np.repeat(np.cumsum(closings) - closings, closings)
@@ -109,7 +109,7 @@ class FrameTree:
 
 
 def build_tree(stacks: Iterable[tuple[Sequence[str], int]]) -> FrameTree:
-    """The tree of stacks, outermost frame first, each with its samples; equal stacks are added up.
+    """Build the tree of stacks, outermost frame first, each with its samples; equal stacks are added up.
 
     Names longer than NAME_BYTES in UTF-8 are cut, and end in "…"; an empty stack counts at the root.
     """
@@ -125,7 +125,7 @@ def build_tree(stacks: Iterable[tuple[Sequence[str], int]]) -> FrameTree:
 
 
 def grow_tree(names: Sequence[str], frames: Integers, lengths: Integers, counts: Integers) -> FrameTree:
-    """As build_tree, from stacks that are already numbers.
+    """Build a tree from stacks that are already numbers.
 
     names: may repeat. frames: indices into names, all stacks one behind the other, outermost first. lengths: frames a
     stack. counts: samples a stack.
@@ -181,7 +181,7 @@ def cut_name(name: str) -> bytes:
 
 
 def numbered(names: Sequence[str], parent: NDArray[np.int32], name: Integers, own: Integers) -> FrameTree:
-    """Return the tree with its names in the order of how many nodes carry them."""
+    """Return the tree with its names ordered by how many nodes carry them."""
     uses = np.bincount(name, minlength=len(names))
     order = np.argsort(-uses, kind="stable")[: np.count_nonzero(uses)]
     place = np.zeros(len(names), np.int32)
@@ -214,7 +214,7 @@ def _read(body: bytes) -> FrameTree:
     if not 1 <= nodes <= MOST_NODES or len(set(names)) != len(names):
         raise ValueError(f"no tree has {nodes} nodes and {count} such names")
     up, name, own = np.split(decode(body[at:], 3 * nodes), 3)
-    # Bounds of `up` before it is added up: nothing may overflow on the way.
+    # `up` is bounded before it is added up, so that nothing overflows.
     depth = np.cumsum(1 - np.minimum(up, nodes + 1)) - 1
     if depth[0] != 0 or (depth[1:] < 1).any():
         raise ValueError("its nodes do not form a tree")

@@ -22,7 +22,7 @@ def preorder(
     depth = np.concatenate(([0], place[opens] + 1))
     name = np.concatenate(([root], frames[opens]))
     own = np.zeros(len(depth), np.int64)
-    # The last node that a stack opens is its innermost frame; each opens one, but for the empty stack.
+    # The last node that a stack opens is its innermost frame; every stack opens one, except the empty stack.
     some = lengths > 0
     if some.any():
         own[np.cumsum(np.add.reduceat(opens, starts[some], dtype=np.int64))] = counts[some]

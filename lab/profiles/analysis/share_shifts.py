@@ -4,7 +4,7 @@
 Shares are compared on the arcsine scale, absolute counts on that of square roots: there the variance of sampling is
 the same whatever the share (Anscombe, Biometrika 35, 1948). Boots vary more than that; how much more comes from the
 boots of all sides, a factor a frame (overdispersion.py). Then Student's t, and Benjamini and Hochberg over the frames that
-hold enough samples to be told at all.
+hold enough samples to be tested at all.
 """
 
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Scale = Literal["shares", "samples"]
 
-# A frame is tested from so many samples on, over both sides, and from this share of them.
+# A frame is tested if it holds this many samples of both sides together, and this share of them.
 LEAST_SAMPLES = 20
 LEAST_SHARE = 0.0005
 # With fewer degrees of freedom between boots nothing is certain: how boots vary is then a guess.
 LEAST_FREEDOM = 3
-# What counts as certain: of the frames so called, at most 5 % are expected to be called wrongly; of pages on which nothing
-# moved, at most 5 % call any.
+# The largest q that counts as certain: of the frames called, at most 5 % are expected to be called wrongly; of pages on which
+# nothing moved, at most 5 % call any.
 CERTAIN = 0.05
-# A page has the same samples as frames and as symbols, by shares and by absolute counts. Their errors go together, so the
-# four are as many as two; measured by `make bench-profiles` on base against base.
+# A page has the same samples as frames and as symbols, by shares and by absolute counts. Their errors are correlated, so the
+# four count as two; measured by `make bench-profiles` on base against base.
 FAMILIES = 2
 
 
@@ -99,7 +99,7 @@ def compare(counts: Integers, samples: Integers, sides: Sides, *, scale: Scale =
     p = np.full(len(counts), np.nan)
     tested = _tested(counts, samples, ours | theirs)
     if sides.freedom >= LEAST_FREEDOM and ours.any() and theirs.any() and tested.any():
-        # The same frames for the factor and for the test: small ones would blur what is typical.
+        # The factor is estimated from the tested frames only: small ones would blur the typical one.
         p[tested] = _p_values(counts[tested], samples, sides, scale)
     half = [
         _level(np.full((1, len(samples)), 0.5 / max(own.sum(), 1)), samples, own, scale)
@@ -161,7 +161,7 @@ def intervals(counts: Integers, samples: Integers, group: Integers, which: int) 
     freedom = int(group.size - np.unique(group).size)
     if freedom < LEAST_FREEDOM or not samples[own].any():
         return Interval(share, nothing, nothing)
-    # Frames of a few samples say nothing about boots; theirs is the chance of sampling.
+    # Frames of a few samples do not show how boots vary; their interval is that of sampling.
     factor, known = np.ones(len(counts)), np.full(len(counts), np.inf)
     large = counts.sum(axis=1) >= max(LEAST_SAMPLES, LEAST_SHARE * samples.sum())
     if large.any():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Shares, or times waited, of all variants side by side, with intervals, and shifts against the base.
 
-Rows come in families. How much boots vary is learnt from the rows of all of them; the false-discovery rate is kept
-within each, since one reads a family as a whole.
+Rows come in families. The variation between boots is estimated from all families; the false-discovery rate is kept
+within each, since a family is read as a whole.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,11 +36,11 @@ def share_table(
     twin: int | None,
     unit: Unit = "samples",
 ) -> tuple[tuple[VariantShares, ...], ...]:
-    """Shares of every variant, for each family in turn; of times or cycles waited, or instructions executed, the amounts a boot.
+    """Return shares of every variant, for each family in turn; for times or cycles waited, or instructions, the amounts a boot.
 
     families: each int64[rows, profiles]. samples, owners: int64[profiles], of each profile all its samples and the index of
     its variant, from 0 without gaps. base, twin: those among them, None where there is none.
-    A patch that ends one wait makes the shares of all others larger; it is time that they cost, and that is compared.
+    Waits are compared by amount, since a patch that ends one wait makes the shares of all others larger.
     """
     counts = np.concatenate(families)
     bounds = np.cumsum([len(family) for family in families])[:-1]

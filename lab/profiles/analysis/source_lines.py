@@ -16,7 +16,7 @@ _ENTRIES = ("entry_SYSCALL_64", "asm_")
 
 
 def kernel_functions(tree: FrameTree, *, exact: bool) -> set[str]:
-    """Return the names in a profile that are of functions of the kernel, and of none of a program.
+    """Return the names in a profile that only functions of the kernel have, and none of a program.
 
     exact: the tree holds the program's functions, too; else only commands, which are the outermost frames.
     """
@@ -31,7 +31,7 @@ def kernel_functions(tree: FrameTree, *, exact: bool) -> set[str]:
 
 
 def by_source_name(lines: Mapping[str, str]) -> dict[str, str]:
-    """Return lines by the names of the source; what the compiler moved out of a function is not where it begins."""
+    """Return lines by the names of the source; parts that the compiler moved out of a function are left out."""
     by_name: dict[str, str] = {}
     for name in sorted(lines, key=lambda name: (name != normalise(name), name)):
         if ".cold" not in name:

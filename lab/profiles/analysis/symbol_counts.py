@@ -35,7 +35,7 @@ class SymbolCounts:
 
 @dataclass(frozen=True, eq=False)
 class CallerCounts:
-    """Samples in some symbols, split by who called the outermost of them: all, by caller, and a split for each."""
+    """Samples in some symbols, split by the caller of the outermost of them: in total, by caller, and by caller for each symbol."""
 
     total: Integers
     by_caller: Counts
@@ -51,7 +51,7 @@ def symbol_counts(tree: UnitedTree) -> SymbolCounts:
 
 
 def caller_counts(tree: UnitedTree, symbols: Sequence[str]) -> CallerCounts:
-    """Split the samples of `symbols` by caller, the way the kernfs mail tells its profile.
+    """Split the samples of `symbols` by caller, as the kernfs mail presents its profile.
 
     Shares of callers add up to the total; what such a symbol calls in turn (down_read's slow path) belongs to it.
     """

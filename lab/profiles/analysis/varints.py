@@ -23,7 +23,7 @@ def encode(numbers: Integers) -> bytes:
 
 
 def encode_one(number: int) -> bytes:
-    """As encode, for one number."""
+    """Return the bytes of one number."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -33,7 +33,7 @@ def encode_one(number: int) -> bytes:
 
 
 def decode(raw: bytes, count: int) -> Integers:
-    """As many numbers as `count` (at least 1), which must fill the bytes. Raises ValueError."""
+    """Return `count` numbers (at least 1), which must fill the bytes. Raises ValueError."""
     data = np.frombuffer(raw, np.uint8)
     ends = np.flatnonzero(data < 0x80)
     sizes = np.diff(ends, prepend=-1)

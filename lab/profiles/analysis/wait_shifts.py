@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Test whether waits moved between two sets of profiles whose weights are nanoseconds, for many frames at once.
 
-Nanoseconds are not counts: one long wait is a million of them, and chance of sampling says nothing about the next boot. So
-each boot is one number, every boot counts alike, and only what boots of one kernel differ by tells what chance is. Numbers
+Nanoseconds are not counts: one long wait is a million of them, and sampling noise says nothing about the next boot. So
+each boot is one number, every boot counts alike, and only the differences between boots of one kernel show what chance is. Numbers
 are roots of time, or arcsines of the root of a share: a sum of waits varies there by about the same whatever its size, and a
 frame in which a boot never waited is not a special case.
 
-A variance of so few boots is a poor one. The frame's own is drawn towards what frames of its size have (overdispersion.py),
-and never below itself: the one frame of a hundred whose boots happen to agree must not look certain, nor the one whose waits
+A variance of so few boots is a poor estimate. The frame's own is drawn towards that of frames of its size (overdispersion.py),
+but never lowered: the one frame of a hundred whose boots happen to agree must not look certain, nor the one whose waits
 have longer tails than the others'.
 """
 
@@ -28,9 +28,9 @@ from lab.profiles.analysis.share_shifts import (
     adjusted,
 )
 
-# A frame is tested if so many boots of both sides wait in it: one that waits in fewer is chance whatever it waits.
+# A frame is tested if this many boots, of both sides together, wait in it: waits in fewer boots are chance, however long.
 LEAST_BOOTS = 3
-# Added to both sides of a ratio, as a share of all waiting: a frame of one side only has a ratio then.
+# Added to both sides of a ratio, as a share of all waiting, so that a frame of only one side has a ratio.
 TRACE = 1e-6
 
 
@@ -38,7 +38,7 @@ def compare_waits(times: Integers, whole: Integers, sides: Sides, *, scale: Scal
     """Compare two groups of boots; the others only tell how boots vary.
 
     times: int64[frames, boots], ns. whole: int64[boots], all waiting of a boot, ns. scale: "samples" is time waited a boot,
-    "shares" that of all waiting. As shareshift.compare answers: levels are ns a boot, or shares.
+    "shares" its share of all waiting. Returns what share_shifts.compare does, with levels in ns a boot, or shares.
     """
     ours, theirs = sides.group == sides.candidate, sides.group == sides.base
     base, candidate = (_level(times, whole, own, scale) for own in (theirs, ours))
@@ -63,7 +63,7 @@ def wait_intervals(times: Integers, group: Integers, which: int) -> Interval:
     variance, known = _variance(values, times, group, freedom)
     middle = values[:, own].mean(axis=1)
     half = scipy.stats.t.ppf(0.975, known) * np.sqrt(variance / own.sum())
-    # The mean of squares is the square of the mean and the variance.
+    # The mean of squares is the square of the mean plus the variance.
     low, high = np.maximum(middle - half, 0.0) ** 2, (middle + half) ** 2 + variance
     return Interval(level, np.minimum(low, level), np.maximum(high, level))
 

@@ -10,7 +10,7 @@ _UNITS: Mapping[str, Unit] = {"cpu": "samples", "exact": "instructions", "waitin
 
 
 def unit_of(kind: str) -> Unit:
-    """Return what the weights of a kind of profiles count: of recorded waits, nanoseconds."""
+    """Return the unit of a kind of profiles: nanoseconds for recorded waits."""
     return _UNITS.get(kind, "ns")
 
 

@@ -16,16 +16,16 @@ from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from lab.profiles.exports.stacks import NoSuchForm
 from lab.profiles.page import profile_page
 
-# Of symbols a case: the largest changes.
+# Symbols kept for each case: those of the largest changes.
 ROWS = 12
 
 
 def profile_data(
     experiment_id: int, *, symbols: Sequence[str] = (), kind: str = "", rows: int = ROWS
 ) -> list[dict[str, Any]]:
-    """For each profiled case {"profile": …, "counters": …}, as profiles/page.py and counters.py read them; empty where none was profiled.
+    """Return for each profiled case {"profile": …, "counters": …}, as profiles/page.py and counters.py read them; empty where none was profiled.
 
-    symbols: split by caller, what the workload watches if empty. kind: cpu if empty, or what there is in its place. Raises UnknownRow.
+    symbols: split by caller, what the workload watches if empty. kind: cpu if empty, or the existing kind if there is no cpu profile. Raises UnknownRow.
     """
     kind = kind_named(kind) if kind else ""
     cases = []
@@ -61,7 +61,7 @@ def profiled_cases(experiment_id: int, kind: str) -> list[int]:
 
 
 def as_data(value: Any) -> Any:
-    """Return a read model as JSON values, with what it computes: times as ISO 8601, paths as text."""
+    """Return a read model as JSON values, with its properties: times as ISO 8601, paths as text."""
     if is_dataclass(value) and not isinstance(value, type):
         names = [*(field.name for field in fields(value)), *_computed(type(value))]
         return {name: as_data(getattr(value, name)) for name in names}
@@ -88,7 +88,7 @@ def profile_file(
     kind: str = "",
     seen: SeenFrom = WHOLE,
 ) -> bytes:
-    """All boots of a variant, or with `base` how they differ from that one's.
+    """Return a file of all boots of a variant, or with `base` of their difference from the base's.
 
     case: its number, from 1; 0 is the first that is profiled. seen: from which symbol. Raises UnknownRow,
     ExportTooLarge.

@@ -2,10 +2,10 @@
 """A difference of two variants for browsers and scripts: JSON, columns of one entry a node, nodes in preorder.
 
     sides              [{name, boots, samples}]: base, then candidate; samples of busy CPUs over all its boots
-    kind, unit         of the profiles; samples, ns, instructions or cycles: what is called samples here are nanoseconds
-                       waited, instructions executed, or cycles waited per operation, where it says so
+    kind, unit         of the profiles; unit is samples, ns, instructions or cycles: "samples" below means nanoseconds
+                       waited, instructions executed, or cycles waited per operation accordingly
     doubt              why nothing can be certain, or ""
-    certain            q from which on a difference counts as certain
+    certain            q up to which a difference counts as certain
     names              [text]                 of the source, without .isra.0 and the like
     raw                {index: [text]}        the compiler's names, where they differ
     parent             [int]                  -1 for node 0, the root
@@ -15,7 +15,7 @@
     log_ratio_samples, q_samples              the same of samples a boot
 
 The two columns of samples count idle CPUs too, for readers who want to see them; ratios and q leave them out unless the
-difference was asked for with them. q is null where a frame has too few samples to be told.
+difference was asked for with them. q is null where a frame has too few samples to be tested.
 """
 
 import json
@@ -83,7 +83,7 @@ def _shifts(shifts: Shifts, keep: Flags, suffix: str) -> dict[str, list[float | 
 
 
 def _rounded(values: Floats, digits: int) -> list[float | None]:
-    """NaN becomes null; so few digits, since nobody sees more and they are most of the file."""
+    """Round values and put None for NaN; digits that no reader needs would be most of the file."""
     rounded: list[float | None] = np.round(values, digits).tolist()
     for place in np.flatnonzero(np.isnan(values)).tolist():
         rounded[place] = None

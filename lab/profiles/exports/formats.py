@@ -14,8 +14,8 @@ from typing import Any
 class ProfileForm:
     """One form. name: in the addresses of the API.
 
-    writer: "module:function" below lab.profiles, imported when it is needed, since most need numpy. takes: what it takes
-    beside the tree or the difference, of title, unit and lines.
+    writer: "module:function" below lab.profiles, imported when it is needed, since most need numpy. takes: its arguments
+    beside the tree or the difference, out of title, unit and lines.
     """
 
     name: str

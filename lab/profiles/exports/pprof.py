@@ -18,7 +18,7 @@ from lab.profiles.exports.stacks import check_size
 # Fields of Profile, Sample, Location, Line, Function and ValueType, by their numbers in profile.proto.
 SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRINGS, PERIOD_TYPE, PERIOD = 1, 2, 4, 5, 6, 11, 12
 _NUMBER, _BYTES = 0, 2
-# What a value is, and its unit, by the names that pprof knows.
+# The type and unit of values, by the names that pprof knows.
 _TYPES: Mapping[Unit, tuple[str, str]] = {
     "samples": ("samples", "count"),
     "ns": ("delay", "nanoseconds"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Profiles as text of whole stacks: folded, with two counts, and like the output of `perf script`.
 
-A tree tells the frames that stacks share once, text tells them again for every stack: a profile of few nodes may be
-gigabytes of it. So each writer says beforehand how large it would get, and refuses to.
+A tree holds the frames that stacks share once, text repeats them for every stack: a profile of few nodes may be
+gigabytes of text. So each writer computes the size of its text beforehand, and refuses to write too much.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def write_two_counts(base: FrameTree, candidate: FrameTree) -> str:
 
 
 def write_script(tree: FrameTree, unit: Unit = "samples") -> str:
-    """Samples one by one as `perf script` prints them, leaf first, for what reads that. Raises ExportTooLarge, NoSuchForm.
+    """Samples one by one as `perf script` prints them, leaf first, for programs that read that. Raises ExportTooLarge, NoSuchForm.
 
     Addresses and times are not kept: addresses are 0, times count samples in microseconds.
     """
@@ -64,7 +64,7 @@ def write_script(tree: FrameTree, unit: Unit = "samples") -> str:
 
 
 def check_size(tree: FrameTree, times: Integers, *, frame: int = 1) -> None:
-    """Refuse a tree whose stacks, each told `times` times, are too much text.
+    """Refuse a tree whose stacks, each written `times` times, are too much text.
 
     times: int64[nodes]. frame: bytes that go with each frame beside its name. Raises ExportTooLarge.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A static flame graph as SVG: no script, no style sheet, every name escaped.
 
-Frames too thin to see are not drawn, nor those above the highest row; both are said in the caption.
+Frames too thin to see are not drawn, nor those above the highest row.
 """
 
 import zlib
@@ -17,7 +17,7 @@ from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.analysis.weight_unit import unit_name as amount
 
 WIDTH, ROW, MARGIN, LETTER = 1200.0, 16, 10, 6.6
-# Thinner than this in pixels, and higher than this in rows, nothing is drawn.
+# Frames thinner than this in pixels, or higher than this in rows, are not drawn.
 LEAST, ROWS = 0.3, 400
 # Viewers do not show longer titles, and hostile symbols are long.
 TITLE = 200

@@ -24,7 +24,7 @@ MOST_DETAIL = 20_000
 
 
 def problem_of(error: LabError) -> dict[str, Any]:
-    """Return an error as JSON; one of a kind that no submitter sees is reported as the lab's."""
+    """Return an error as JSON; kinds that submitters do not see are reported as the lab's."""
     problem = {
         "message": storable_text(str(error), 2000),
         "detail": storable_text(error.detail, MOST_DETAIL),

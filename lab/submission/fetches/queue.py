@@ -24,7 +24,7 @@ from lab.submission.fetches.problem import problem_of
 LEASE_S = 30.0
 # A fetch whose worker died twice is not retried: it may be what kills them.
 MOST_ATTEMPTS = 2
-# One that lost the database is retried more often: databases restart, and a fetch does not make them.
+# A fetch that lost the database is retried more often: databases restart, and not because of a fetch.
 MOST_INTERRUPTED = 5
 _UNCLAIMED: dict[str, Any] = {"slot": None, "claimed_by": "", "token": "", "lease_until": None}
 
@@ -87,7 +87,7 @@ def renew_fetch(fetch_id: int, token: str, *, received_bytes: int) -> bool:
 
 
 def report_stage(fetch_id: int, token: str, place: str, line: str) -> None:
-    """Write what is being done, for people. Raises FetchLost."""
+    """Write the current step, for people. Raises FetchLost."""
     held = Fetch.objects.filter(pk=fetch_id, token=token, state=FetchState.RUNNING)
     if not held.update(place=place[:40], progress=storable_text(line, 300)):
         raise FetchLost(f"fetch {fetch_id} is no longer claimed by this worker")
@@ -145,7 +145,7 @@ def return_interrupted_fetch(fetch_id: int, token: str) -> bool:
         return False
     times = row.interrupted + 1
     why = f"the database went away {times} times during this work; see the worker's log"
-    # No attempt of the worker's: the death of one is counted apart.
+    # Not counted as an attempt: deaths of workers are counted separately.
     counted = {"attempt": max(0, row.attempt - 1), "interrupted": times}
     return _put_back(row, "" if times < MOST_INTERRUPTED else why, **counted)
 
@@ -165,7 +165,7 @@ def _put_back(row: Fetch, problem: str, **counted: int) -> bool:
 
 
 def cancel_unwatched() -> int:
-    """Cancel previews whose page is closed and whose program is gone; returns how many. Their workers notice at the next renewal."""
+    """Cancel previews that no page or program asks for any more; returns how many. Their workers notice at the next renewal."""
     late = timezone.now() - timedelta(seconds=PREVIEW_UNWATCHED_S)
     rows = Fetch.objects.filter(kind=Fetch.Kind.PREVIEW, looked_at__lt=late)
     over = {**_UNCLAIMED, "finished_at": timezone.now(), "key": ""}

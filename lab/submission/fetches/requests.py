@@ -24,7 +24,7 @@ OPEN = (FetchState.WAITING, FetchState.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A preview or submission for a worker. form: of the page, to be shown again; key: an Idempotency-Key or ""."""
+    """A preview or submission for a worker. form: the page's fields, to show them again; key: an Idempotency-Key or ""."""
 
     kind: Fetch.Kind
     wanted: WantedSeries
@@ -118,7 +118,7 @@ def cancel_fetch(*, fetch_id: int, by: User, scopes: Sequence[str] | None = None
 
 
 def fetches_before(row: Fetch) -> int:
-    """Return how many fetches were asked for before one that waits, and are not over."""
+    """Return how many unfinished fetches were requested before a waiting one."""
     if row.state != FetchState.WAITING:
         return 0
     return Fetch.objects.filter(state__in=OPEN, pk__lt=row.pk).count()

@@ -26,7 +26,7 @@ OnStage = Callable[[str, str], None]
 class WantedSeries:
     """A description and the series to fetch for it. each: make a switch of each patch of a series.
 
-    form_key: of the page that sent it, "" for none: one page is one experiment.
+    form_key: of the page that sent it, "" for none: one page makes one experiment.
     """
 
     description: Mapping[str, Any]
@@ -80,7 +80,7 @@ def with_series(wanted: WantedSeries, series: Sequence[Received]) -> dict[str, A
         return description | {"patches": patches} if series else description
     parts = [part for patch in patches for part in _divided(patch, patches)]
     if len(parts) > len(patches) and description.get("design", "full") == "full":
-        # Patches of a series stand on one another: all combinations of them say little.
+        # Patches of a series depend on one another: all combinations of them say little.
         description["design"] = "cumulative"
     return description | {"patches": parts}
 

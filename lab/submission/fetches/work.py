@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 def carry_out(fetch_id: int, token: str, *, home: Path | None = None) -> None:
     """Fetch what is wanted, then preview or submit it; the row says how it ended.
 
-    Raises FetchLost, and OperationalError or InterfaceError where the database goes away: only the row says then
-    whether its last transaction was written.
+    Raises FetchLost, and OperationalError or InterfaceError where the database goes away: then only the row
+    says whether its last transaction was written.
     """
     row = Fetch.objects.select_related("user", "origin").filter(pk=fetch_id, token=token).first()
     if row is None:

@@ -15,7 +15,7 @@ from lab.errors import one_row
 from lab.leases.process import is_alive, worker_identity
 from lab.models import Netboot, NetbootPiece, Target
 
-# Of a boot that was closed: long enough to look into what happened.
+# How long a closed boot is kept: long enough to look into what happened.
 KEPT = timedelta(days=7)
 # Pieces read at once.
 MOST_PIECES = 64
@@ -25,7 +25,7 @@ MOST_PIECES = 64
 class Opening:
     """A boot offered to a machine. initrd: a file's name below the state root. cmdline: without the address to report to.
 
-    follows: by kexec, the boot whose machine waits; kernel_sha256, initrd_sha256: of what it will be given.
+    follows: by kexec, the boot whose machine waits; kernel_sha256, initrd_sha256: of its two files.
     """
 
     target: str
@@ -63,8 +63,8 @@ class LeftOn:
 
 
 def open_netboot(opening: Opening) -> int:
-    """Let a machine boot once; what it was to boot before is closed, but for what this one follows, which ends when that
-    is handed out. Returns the boot's id. Raises UnknownRow.
+    """Let a machine boot once; its earlier boots are closed, except the one that this one follows, which ends when this
+    one is handed out. Returns the boot's id. Raises UnknownRow.
     """
     target = one_row(Target.objects.filter(name=opening.target), f'target "{opening.target}"')
     with transaction.atomic():
@@ -88,7 +88,7 @@ def open_netboot(opening: Opening) -> int:
 
 
 def forget_fetches(boot_id: int) -> None:
-    """Hand the script out once more: who asked so far was still on, and is off now. Its token is of no use any more."""
+    """Let the script be fetched once more: the machine that fetched it was still on, and is off now. Its token becomes invalid."""
     NetbootPiece.objects.filter(netboot=boot_id).delete()
     Netboot.objects.filter(pk=boot_id, closed_at=None).exclude(fetches=0).update(
         token_sha256=secrets.token_hex(32),
@@ -103,7 +103,7 @@ def forget_fetches(boot_id: int) -> None:
 
 
 def extend_netboot(boot_id: int, lifetime_s: float) -> None:
-    """Let a boot live so much longer from now on; not one that is closed."""
+    """Let an open boot expire `lifetime_s` seconds from now."""
     Netboot.objects.filter(pk=boot_id, closed_at=None).update(expires_at=_in(lifetime_s))
 
 
@@ -116,9 +116,9 @@ def netboot_progress(boot_id: int) -> NetbootProgress:
 
 
 def take_pieces(boot_id: int, stream: str, first: int) -> list[bytes]:
-    """The pieces of a stream from number `first` on that came without a gap; their bytes are not kept.
+    """Return the pieces of a stream from number `first` up to the first gap, and delete their bytes.
 
-    That there were such pieces is: one that is sent again is still known.
+    Their rows are kept, so that a piece that is sent again is recognised.
     """
     rows = NetbootPiece.objects.filter(netboot=boot_id, stream=stream, number__gte=first)
     pieces: list[bytes] = []
@@ -133,7 +133,7 @@ def take_pieces(boot_id: int, stream: str, first: int) -> list[bytes]:
 
 
 def close_netboot(boot_id: int) -> None:
-    """End a boot: nothing of it can be fetched any more and nothing is taken."""
+    """End a boot: its files can no longer be fetched, and no pieces are accepted."""
     Netboot.objects.filter(pk=boot_id, closed_at=None).update(closed_at=timezone.now())
     NetbootPiece.objects.filter(netboot=boot_id).delete()
 

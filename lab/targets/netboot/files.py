@@ -52,7 +52,7 @@ def initrd_file(name: str) -> BootFile:
 
 
 def offer_initrd(name: str) -> None:
-    """Put a run's initrd into the store, where there is one, for the web server's host may be another."""
+    """Put a run's initrd into the store, where there is one, since the web server may run on another host."""
     store = lab_store()
     if store is not None:
         with (settings.HOME / name).open("rb") as file:
@@ -60,7 +60,7 @@ def offer_initrd(name: str) -> None:
 
 
 def withdraw_initrd(name: str) -> None:
-    """Take it out again."""
+    """Remove a run's initrd from the store."""
     store = lab_store()
     if store is not None:
         store.remove(name)

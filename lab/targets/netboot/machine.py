@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boots over the network as the machine sees them: a script once, two files, and pieces of two streams to send.
 
-There is no sign-in here: the script goes to any client that knows the card's address while a boot waits, and first asks which boot that is; all
-else goes to clients with the tokens that are in the script. So nothing is trusted: everything is bounded, and for one boot only. The client
-that fetched the script fetches the files, and pieces come from one address; where the target's access says which address the machine has,
-from that alone. A request from elsewhere gets nothing and leaves an alarm, upon which the driver discards the boot.
+There is no sign-in here: the script goes to any client that knows the card's address while a boot waits, and first
+asks which boot that is; all else needs the tokens that are in the script. So nothing is trusted: everything is bounded, and for
+one boot only. The client that fetched the script fetches the files, and pieces come from one address; if the target's access
+names the machine's address, only that one counts. A request from elsewhere gets nothing and leaves an alarm, upon which the driver
+discards the boot.
 """
 
 import hashlib
@@ -50,7 +51,7 @@ Part = Literal["kernel", "initrd"]
 class Handout:
     """The answer to a machine's only fetch: two tokens, and the kernel's arguments without the address to report to.
 
-    token: to hand pieces in. files_token: for kernel and initrd alone, for firmware prints the addresses it fetches on a
+    token: to post pieces. files_token: for kernel and initrd alone, since firmware prints the addresses it fetches on a
     console that others may read.
     """
 
@@ -72,7 +73,7 @@ def boot_for(mac: str, address: str) -> int | None:
         return None
     rows = Netboot.objects.filter(pk=boot.pk)
     if boot.way != "power":
-        # Its firmware asks, so it left the kernel that was to start this one: told as one that started again.
+        # Its firmware asks, so it left the kernel that was to start this boot: counted as a machine that started again.
         rows.update(fetches=F("fetches") + 2)
         return None
     if rows.filter(fetches__gt=0).update(fetches=F("fetches") + 1):
@@ -84,8 +85,8 @@ def boot_for(mac: str, address: str) -> int | None:
 def hand_out(mac: str, boot_id: int, address: str) -> Handout | None:
     """Hand out the boot that `boot_for` answered to the same card; None if that is over, or was handed out before.
 
-    address: as there, stored if it is valid. Only who got that answer since the machine was turned off knows the boot, so it is there to
-    boot it. The token is made here, so that it is known to the machine alone.
+    address: as in boot_for, stored if it is valid. Only a client that got that answer since the machine was turned off knows the
+    boot, so it is there to boot it. The token is made here, so that it is known to the machine alone.
     """
     boot = _open_boot(mac, address)
     if boot is None or boot.pk != boot_id or boot.way != "power":
@@ -108,7 +109,7 @@ def hand_over(boot: Netboot, address: str) -> Handout | None:
 
 
 def file_of(token: str, part: Part, address: str = "") -> BootFile:
-    """The file a machine boots from, until it has handed something in. Raises NetbootClosed, and as files.py.
+    """Return a file a machine boots from, until it has posted a piece. Raises NetbootClosed, and as files.py.
 
     address: of the caller, which must be the one that the script went to.
     """
@@ -151,7 +152,7 @@ def keep_piece(token: str, stream: str, number: int, data: bytes, address: str =
 
 
 def boot_of(token: str) -> Netboot:
-    """The open boot of a token. Raises NetbootClosed, without a word on why."""
+    """The open boot of a token. Raises NetbootClosed, which does not say why."""
     hashed = _hash(token)
     boot = Netboot.objects.filter(token_sha256=hashed, closed_at=None, expires_at__gt=timezone.now()).first()
     if boot is None or not boot.fetches or not hmac.compare_digest(boot.token_sha256, hashed):
@@ -169,7 +170,7 @@ def _open_boot(mac: str, address: str) -> Netboot | None:
 
 
 def _note_another(boot_id: int, address: str) -> None:
-    """Note an alarm where a script was asked for again from another address than the one that it went to."""
+    """Note an alarm if a script is requested again from an address other than the one that it went to."""
     first = Netboot.objects.values_list("fetched_from", flat=True).get(pk=boot_id)
     _is_same(boot_id, first, address, "its script")
 
@@ -186,7 +187,7 @@ def _is_expected(boot: Netboot, address: str) -> bool:
 
 
 def _is_reporter(boot: Netboot, address: str) -> bool:
-    """Return whether a caller is the sender of a boot's pieces; the first sender becomes it."""
+    """Return whether a caller is the sender of a boot's pieces; the first caller becomes the sender."""
     known = _address(address)
     if known and boot.reported_from is None:
         Netboot.objects.filter(pk=boot.pk, reported_from=None).update(reported_from=known)
@@ -195,7 +196,7 @@ def _is_reporter(boot: Netboot, address: str) -> bool:
 
 
 def _is_same(boot_id: int, known: str | None, address: str, what: str) -> bool:
-    """Return whether a caller has the address that was there before it; else note an alarm."""
+    """Return whether a caller has the address that was recorded before; else note an alarm."""
     caller = _address(address)
     if not known or not caller or caller == known:
         return True
@@ -214,7 +215,7 @@ def _address(text: str) -> str | None:
 
 
 def _boot_of_files(token: str) -> Netboot:
-    """The open boot that a token for files is of. Raises NetbootClosed."""
+    """Return the open boot that a files_token belongs to. Raises NetbootClosed."""
     number, _, proof = token.partition(".")
     if re.fullmatch(r"[0-9]{1,15}", number):
         boots = Netboot.objects.filter(pk=int(number), closed_at=None, expires_at__gt=timezone.now())

@@ -13,7 +13,7 @@ from lab.targets.netboot.machine import Handout, boot_of, hand_over
 
 ASKED_LATELY = timedelta(seconds=15)
 """A machine that waits asks every few seconds."""
-# How exactly it is known when a machine asked last; it is held for several looks, and each need not write.
+# The resolution of `asked_at`: a request is held for several looks, and not each of them need write.
 NOTED = timedelta(seconds=1)
 
 

@@ -22,7 +22,7 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One request. path: below the API's base, or a whole path of this server; again: may come twice.
+    """One request. path: below the API's base, or a whole path of this server; again: may be sent twice.
 
     basic: a name and a password in place of the token.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def open_client(*, is_local: bool, server: str, say: Say, hasty: bool = False) -> Iterator[Client]:
     """The client that these options name, or else the preferences. Raises SettingsWrong.
 
-    hasty: a shell waits; one attempt of a second.
+    hasty: for a shell that waits, one attempt of one second.
     """
     if is_local and server:
         raise SettingsWrong(f"--local and --server {server} exclude each other: give one of them")
@@ -33,7 +33,7 @@ def open_client(*, is_local: bool, server: str, say: Say, hasty: bool = False) -
 
 
 def local_client() -> Client:
-    """Return the lab in this process. Makes Django ready, which takes a while: nothing else does."""
+    """Return the lab in this process. Only this makes Django ready, which takes a while."""
     from workers.ctl.clients.local import LocalClient
 
     return LocalClient()

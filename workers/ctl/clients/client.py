@@ -14,7 +14,7 @@ from workers.ctl.clients.errors import ServerStrange
 from workers.ctl.clients.fetching import ACCEPTED, ServerFetch
 
 if TYPE_CHECKING:
-    # What is imported with each command, to print its help, leaves out httpx.
+    # Every command imports this module, even to print its help: so not httpx.
     import httpx
 
     from workers.ctl.clients.http import Server
@@ -63,13 +63,13 @@ class Client:
                 return all_rows[:limit]
             if limit is not None and len(all_rows) >= limit:
                 return all_rows[:limit]
-            # The server says where it goes on: by page, and behind a row's number in long lists.
+            # The server names the next page: by its number, or in long lists by the row before it.
             asked = dict(parse_qsl(urlsplit(str(answer["next"])).query))
 
     def submit(self, description: Json, say: Say) -> Json:
         """Queue an experiment; returns at least {id, state, page}, page being its address for people or "".
 
-        A lost answer is asked for again under the same key, which queues nothing twice.
+        If the answer is lost, the request is repeated with the same key, so nothing is queued twice.
         """
         say(f"sending it to {self.where}")
         headers = {"Idempotency-Key": str(uuid.uuid4())}
@@ -101,7 +101,7 @@ class Client:
         return self.rows("experiments/", {"ordering": "-id", **params}, limit)
 
     def experiment(self, experiment_id: int) -> Json:
-        """One experiment: progress, parts (its variants), verdicts' counts, exit_code (None while it is open)."""
+        """Return one experiment: progress, parts (its variants), verdicts' counts, exit_code (None while it is open)."""
         return self.document(f"experiments/{experiment_id}/")
 
     def builds(self, experiment_id: int) -> list[Json]:
@@ -140,7 +140,7 @@ class Client:
         return self._server.ask(Asking("GET", path, params=params)).content
 
     def cancel(self, experiment_id: int) -> None:
-        """Cancel what is open of an experiment."""
+        """Cancel the open work of an experiment."""
         self._server.ask(Asking("POST", f"experiments/{experiment_id}/cancel/", again=False))
 
     def keep(self, experiment_id: int, *, kept: bool) -> None:
@@ -174,7 +174,7 @@ class Client:
             Asking("GET", f"{kind}/{number}/{LOG_NAMES[kind]}/", params={"offset": offset})
         )
         complete = answer.headers.get("Log-Complete", "true").lower() == "true"
-        # Of a log that another machine writes the beginning may be gone.
+        # The beginning of a log that another machine writes may be gone.
         end = int(answer.headers.get("Log-Next", offset + len(answer.content)))
         return LogChunk(answer.content.decode(errors="replace"), end, complete)
 
@@ -188,10 +188,10 @@ class Client:
             Asking("POST", "notes/", json={"experiment": experiment_id, "text": text}, again=False)
         )
 
-    # What a person has at a server, and a single process has not.
+    # For a server's users; the lab in a single process has none.
 
     def log_in(self, name: str, password: str, wanted: Json) -> Json:
-        """Return a new token for a person: {token, expiry, …}. wanted: its name, days, and scopes unless all the role has."""
+        """Return a new token for a person: {token, expiry, …}. wanted: its name, days, and scopes, if not all that the role has."""
         return self._table(Asking("POST", "login/", json=wanted, basic=(name, password), again=False))
 
     def end_token(self, token: str) -> None:

@@ -27,7 +27,7 @@ class ServerStrange(ClientError):
 
 
 class Refused(ClientError):
-    """The server refused the request (4xx): the first fault in a line, all of them in `detail`."""
+    """The server refused the request (4xx): the first fault in a line, the others in `detail`."""
 
     blame: ClassVar[Blame] = "submission"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A preview or submission that a worker of the server carries out: looked at until it is over."""
+"""Follow a preview or submission that a worker of the server carries out until it is over."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workers.ctl.clients.http import Server
 
 ACCEPTED = 202
-# Looked at often at first: a tree that the lab has already takes a second.
+# Polled often at first: a tree that the lab has already takes a second.
 _FIRST_S, _MOST_S = 0.3, 3.0
 _OPEN = ("waiting", "running")
 

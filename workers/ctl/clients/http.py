@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Requests to a server: retried where that cannot do a thing twice, never with the token to another host."""
+"""Requests to a server: retried only where a repeat does no harm; the token never goes to another host."""
 
 import random
 import time
@@ -17,11 +17,11 @@ from workers.ctl.clients.problems import refusal
 BASE = "/api/v1/"
 ATTEMPTS = 5
 FIRST_WAIT_S = 0.5
-# A command that waits longer than this for one request should rather say so.
+# A command fails with a message rather than wait longer than this for one request.
 LONGEST_WAIT_S = 60.0
-# The server did not begin with the request: any may be sent again.
+# The server did not begin the request: any request may be resent.
 NOT_TAKEN = {429, 503}
-# It may have: only those that may come twice.
+# It may have begun: only requests that may be sent twice are resent.
 UNKNOWN_END = {502, 504}
 # Submitting makes the tree ready first, which may take a fetch.
 TIMEOUT = httpx.Timeout(30.0, connect=10.0, read=300.0)
@@ -49,7 +49,7 @@ class Server:
         headers = {"User-Agent": "labctl", "Accept": "application/json, */*;q=0.5"}
         if token:
             headers["Authorization"] = f"Token {token}"
-        # Redirects are followed by nobody: the token goes to the host that was named, and to no other.
+        # Redirects are not followed: the token goes to the host that was named, and to no other.
         self._client = httpx.Client(
             headers=headers, timeout=1.0 if hasty else TIMEOUT, follow_redirects=False, transport=transport
         )
@@ -119,7 +119,7 @@ class Server:
         asked = wanted_wait(answer)
         if asked is not None and asked > LONGEST_WAIT_S:
             raise ServerAway(f"{self.url} {why}: it allows the next request in {asked:.0f} s")
-        # Jitter, or all that failed together come back together.
+        # Jitter, or all clients that failed together retry together.
         backoff = FIRST_WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)  # noqa: S311
         seconds = backoff if asked is None else asked + random.uniform(0, 0.5)  # noqa: S311
         self._say(f"{self.url} {why}; again in {seconds:.1f} s")

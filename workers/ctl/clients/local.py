@@ -93,10 +93,10 @@ def _server_here() -> Server:
 
 
 def _answer(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
-    """Answer one request, past what guards the network: sign-in, https and the audit log."""
+    """Answer one request, without the network's guards: sign-in, https and the audit log."""
     request: Any = WSGIRequest(environ)
     request.user = request._force_auth_user = User(username="local", role=User.Role.OPERATOR)
-    # Of the API's addresses alone: to import all pages, too, takes as long again.
+    # Look up the API's addresses alone: importing all pages, too, would double the time.
     match = resolve(request.path_info.removeprefix("/api/v1"), "web.api.urls")
     response: Any = match.func(request, *match.args, **match.kwargs)
     if not getattr(response, "is_rendered", True):

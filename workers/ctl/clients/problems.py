@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def refusal(answer: httpx.Response, url: str) -> Refused:
-    """Return the error that a 4xx answer means: the first fault in its line, all of them in its detail."""
+    """Return the error that a 4xx answer means: the first fault in its line, the others in its detail."""
     status = answer.status_code
     document = _document(answer)
     kind = NotLetIn if status == 401 else Refused
@@ -28,7 +28,7 @@ def refusal(answer: httpx.Response, url: str) -> Refused:
 
 
 def refusal_of(document: dict[str, Any]) -> Refused:
-    """Return the error that a problem document is which came inside of an answer, as a fetch's does."""
+    """Return the error for a problem document inside an answer, such as a fetch's."""
     faults = [fault(item) for item in document.get("errors") or [] if isinstance(item, dict)]
     said = plain_line(document.get("detail") or document.get("title") or "the server refused it")
     return _refused(Refused, said, faults)
@@ -42,7 +42,7 @@ def _refused(kind: type[Refused], line: str, faults: list[str]) -> Refused:
 
 
 def fault(item: dict[str, Any]) -> str:
-    """`/patches/0/text` with its fault → patches[0].text: fault; not twice where the server said it already."""
+    """`/patches/0/text` with its fault → patches[0].text: fault; the place is not repeated if the server named it."""
     where = field(str(item.get("pointer", ""))) or plain_line(item.get("parameter", ""))
     said = plain_line(item.get("detail", ""))
     return said if not where or said.startswith(where) else f"{where}: {said}"

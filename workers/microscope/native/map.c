@@ -3,7 +3,7 @@
 
 #include "memory.h"
 
-/* Keys are addresses of words; those of one stretch of two to this, in bytes, have places beside each other. */
+/* Keys are addresses of words; those within one stretch of 2^NEAR_BITS bytes have adjacent places. */
 #define NEAR_BITS 9
 
 void map_begin(struct map *map, uint32_t places, size_t value_size)
@@ -18,7 +18,7 @@ void map_begin(struct map *map, uint32_t places, size_t value_size)
 }
 
 /*
- * Keys that lie near each other have places that do: a thread's frames are a few lines of the host's cache instead of
+ * Keys near each other have places near each other: a thread's frames take a few lines of the host's cache instead of
  * one each.
  */
 static uint32_t first_place(const struct map *map, uint64_t key)

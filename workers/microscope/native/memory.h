@@ -7,7 +7,7 @@
 
 /* Zeroed bytes; ends the process, with a message, where there are none. */
 void *zeroed_memory(size_t bytes);
-/* The same in the place of what was returned for `memory`, which may be NULL; memory of the same size stays where it is. */
+/* The same, in place of `memory`, which was returned before or is NULL; memory of the same size stays where it is. */
 void *zeroed_again(void *memory, size_t bytes_before, size_t bytes);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The microscope: QEMU tells of each block of instructions it executes, and we keep the call tree; and, to replay how
- * CPUs meet in memory, of each access to memory, which we write down by virtual CPU.
+ * The microscope: QEMU reports each block of instructions that it executes, and we keep the call tree. To replay how
+ * CPUs meet in memory, QEMU also reports each access to memory, which we record by virtual CPU.
  *
- * Until a program in the guest says that it has something to measure, QEMU translates nothing but its marks, so that a
- * boot costs what it costs without us.
+ * Until a program in the guest says that it has something to measure, we have QEMU report nothing but its marks, so that
+ * a boot costs what it costs without us.
  *
  *     -plugin microscope.so,functions=FILE,out=PATH[,accesses=PATH]
  */
@@ -26,7 +26,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define MOST_NODES (1u << NODE_BITS)
-/* A guest may watch again for each of its programs, and a hostile one for ever. */
+/* A guest may start to watch for each of its programs; a hostile guest would do so for ever. */
 #define MOST_REPORTS 64
 /* Pages whose kind a CPU remembers. */
 #define PAGES 64
@@ -39,7 +39,7 @@ static qemu_plugin_id_t own_id;
 static _Atomic bool watching;
 static bool translating_all;
 static unsigned int reports, windows_seen, windows_open;
-/* Held while a mark is obeyed: what changes the lines above, and begins or ends a window. */
+/* Held while a mark is obeyed, which changes the variables above, and begins or ends a window. */
 static pthread_mutex_t marks = PTHREAD_MUTEX_INITIALIZER;
 
 struct mark_place {
@@ -47,7 +47,7 @@ struct mark_place {
 	uint16_t rest; /* instructions of its block that come after it */
 };
 
-/* What callbacks on memory are told of their instruction. */
+/* The data that memory callbacks receive about their instruction. */
 struct place {
 	const struct block *block;
 	uint16_t index; /* in its block */
@@ -150,7 +150,7 @@ static void on_block(unsigned int cpu, void *block)
 		stacks_block(cpu, block);
 }
 
-/* Programs may use one address for different memory, so theirs count by the memory behind it. */
+/* Programs may use one address for different memory, so their key is the physical address. */
 static uint64_t key_of(qemu_plugin_meminfo_t info, uint64_t address)
 {
 	struct qemu_plugin_hwaddr *behind;
@@ -162,8 +162,8 @@ static uint64_t key_of(qemu_plugin_meminfo_t info, uint64_t address)
 }
 
 /*
- * QEMU 7.2 goes on to call back for accesses of later instructions that it carries out in functions of its own, such as
- * iretq and cmpxchg16b, wherever these are: so what happens is a call or return only in the block that runs.
+ * QEMU 7.2 also calls back for accesses of later instructions that it carries out in functions of its own, such as
+ * iretq and cmpxchg16b, in any block: so an access is that of a call or return only in the block that runs.
  */
 static void follow(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, const struct place *place)
 {
@@ -187,7 +187,7 @@ static void on_flow(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addre
 		follow(cpu, info, address, place);
 }
 
-/* Registers of devices are not memory. A page's kind is looked up once in a while, which costs more than the rest. */
+/* Registers of devices are not memory. A page's kind is looked up seldom, since that costs more than the rest. */
 static bool is_device(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address)
 {
 	static uint64_t memory_pages[MOST_TRACED][PAGES];

@@ -25,7 +25,7 @@ struct cpu {
 	struct place now;
 	const struct block *last;
 	bool user;
-	bool turned; /* the last block's call or return has been seen: what it is told of besides isn't its own */
+	bool turned; /* the last block's call or return has been seen: further reported accesses aren't its own */
 	bool awaits_store;  /* an interrupt of the kernel has begun, and its first store has not been seen */
 	struct place interrupted;
 	bool entered;	    /* from a program, with no context switch since */
@@ -92,7 +92,7 @@ static uint32_t child(struct block *block, uint32_t parent)
 	return kept & ((1u << NODE_BITS) - 1);
 }
 
-/* A page fault and its like end a block early, which was counted whole. It is taken up at the instruction that faulted. */
+/* A page fault or its like ends a block early that was counted whole. The block resumes at the instruction that faulted. */
 static void count_only_what_was_executed(struct cpu *cpu, const struct place *place, const struct block *next)
 {
 	const struct block *block = place->unfinished;
@@ -136,7 +136,7 @@ static void return_to_program(struct cpu *cpu)
 	cpu->user = true;
 }
 
-/* Blocks of a function that the node isn't of: a jump to another function, or what follows an unknown return. */
+/* A block outside the node's function: after a jump to another function, or after an unknown return. */
 static void go_on_in(struct cpu *cpu, struct block *block)
 {
 	if (!cpu->now.node)
@@ -152,7 +152,7 @@ static void go_on_in(struct cpu *cpu, struct block *block)
 static void begin_callee(struct cpu *cpu, struct block *block)
 {
 	cpu->now.called = false;
-	/* A call into its own middle is a trick with the return address, as in retpolines, and not a call. */
+	/* A call into the function's own middle is a trick with the return address, as in retpolines, and not a call. */
 	if (block->function && !block->entry && nodes[cpu->now.node].function == block->function)
 		return;
 	cpu->now.node = child(block, cpu->now.node);
@@ -213,7 +213,7 @@ void stacks_block(unsigned int number, struct block *block)
 		return_to_program(cpu);
 }
 
-/* The task that a CPU works for is known by its kernel stack; what its program was at is kept there. */
+/* A CPU's task is known by its kernel stack; the place that its program was left at is kept by that stack. */
 static void use_stack(struct cpu *cpu, uint64_t address)
 {
 	uint64_t task = address >> STACK_SHIFT;
@@ -230,8 +230,8 @@ static void use_stack(struct cpu *cpu, uint64_t address)
 }
 
 /*
- * A block has one call or return at most, at its end, and its own access comes first. QEMU 7.2 goes on to call back for
- * what the CPU does by itself next, such as looking up an interrupt's entry; an iretq loads four more words.
+ * A block has one call or return at most, at its end, and its own access comes first. QEMU 7.2 also calls back for the
+ * accesses that the CPU makes by itself next, such as looking up an interrupt's entry; an iretq loads four more words.
  */
 static bool turn(struct cpu *cpu)
 {

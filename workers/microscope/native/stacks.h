@@ -28,7 +28,7 @@ struct block {
 };
 
 void stacks_begin(void);
-/* What didn't fit into memory: then the tree is not whole. */
+/* Whether something didn't fit into memory: then the tree is not whole. */
 bool stacks_are_full(void);
 
 /* Whether this is the block that a CPU began last. */

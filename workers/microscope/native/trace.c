@@ -18,8 +18,8 @@
 #define LINES 1024
 #define LOCKS (1u << 18)
 /*
- * An access is left out if this CPU touched the same word of memory, in the same way, so few instructions ago. Nobody
- * can have taken the line away by then: moving it between CPUs takes longer. Stacks are their tasks' own.
+ * An access is left out if this CPU touched the same word of memory, in the same way, fewer than this many instructions
+ * ago. No other CPU can have taken the line by then: moving it takes longer. Stacks are private to their tasks.
  */
 #define NEAR 64
 #define NEAR_ON_STACK 1024
@@ -104,7 +104,7 @@ static void put_varint(struct recorder *recorder, uint64_t value)
 	recorder->buffer[recorder->used++] = (uint8_t)value;
 }
 
-/* The clock of a page fault's block was ahead of what was executed; it waits there until the CPU has caught up. */
+/* After a page fault the clock was ahead of what was executed; it stands still until the CPU has caught up. */
 static void put_head(struct recorder *recorder, uint8_t operation, uint64_t time)
 {
 	int64_t passed = (int64_t)(time - recorder->time);
@@ -160,7 +160,7 @@ static struct line *line_of(struct recorder *recorder, uint64_t number)
 	return line;
 }
 
-/* Whether replaying an access could make no difference; notes what is recorded of its line otherwise. */
+/* Whether replaying an access can make no difference; otherwise notes for its line that it is recorded. */
 static bool is_private_hit(struct recorder *recorder, const struct access *access)
 {
 	uint64_t first = access->address, last = first + (1ull << access->shift) - 1;
@@ -185,7 +185,7 @@ static bool is_private_hit(struct recorder *recorder, const struct access *acces
 	return false;
 }
 
-/* QEMU tells of an atomic's load and store one after the other. */
+/* QEMU reports an atomic's load and store one after the other. */
 static bool is_told_again(struct recorder *recorder, const struct access *access)
 {
 	const struct access *last = &recorder->last_atomic;
@@ -273,7 +273,7 @@ void trace_close_window(unsigned int cpu, uint64_t time)
 	flush(recorder);
 }
 
-/* A file whose window is open stays so: its CPU may be about to write to it. */
+/* A file whose window is open stays open: its CPU may be about to write to it. */
 static bool complete(struct recorder *recorder, unsigned int cpu, uint64_t instructions)
 {
 	char part[4096], full[4096];

@@ -8,7 +8,7 @@
 #include "memory.h"
 
 struct node *nodes;
-/* Of one array a CPU, made when the CPU first counts, only the pages of nodes that it was in take memory. */
+/* One array a CPU, made when the CPU first counts; only the pages of nodes that it was in take memory. */
 static _Atomic(struct counts *) counts_of[MOST_CPUS];
 
 /* Node numbers by (parent, function), open addressing. Virtual CPUs look up without a lock and insert under one. */

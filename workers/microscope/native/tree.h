@@ -10,7 +10,7 @@
 /* Node numbers are smaller than two to this. */
 #define NODE_BITS 20
 
-/* Where trees begin. What has no known caller stands below the root of its sort. */
+/* Where trees begin. A function without a known caller stands below the root of its sort. */
 enum root { ROOT_NONE, ROOT_PROGRAM, ROOT_THREAD, ROOT_INTERRUPT, ROOTS };
 
 /* Never changes once it is in the tree. */
@@ -30,7 +30,7 @@ extern struct node *nodes;
 
 /* most: at most two to NODE_BITS. */
 void tree_begin(uint32_t most);
-/* Another one after each tree_begin(). */
+/* A number that changes with each tree_begin(). */
 uint32_t tree_number(void);
 /* The node of a function below another; `parent` itself once no more nodes fit (see tree_is_full()). */
 uint32_t tree_child(uint32_t parent, uint64_t function);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The caches that one CPU has for itself: two levels, the second holding all that the first does, least recently used out. */
+/* The private caches of one CPU: two levels, the second holding all lines of the first; the least recently used line goes. */
 #ifndef KPERFLAB_REPLAY_CACHE_H
 #define KPERFLAB_REPLAY_CACHE_H
 
@@ -8,7 +8,7 @@
 
 #include "machine.h"
 
-/* May a CPU read the line, may it write it, has it. */
+/* In rising order: no line; may be read; the only copy; written. */
 enum State : uint8_t { INVALID, SHARED, EXCLUSIVE, MODIFIED };
 
 class Level {
@@ -22,7 +22,7 @@ public:
 
 	Level(uint32_t bytes, uint32_t ways);
 	Entry *find(uint64_t line);
-	/* The entry of a line that is not there, in place of the one that was used longest ago, which is still in it. */
+	/* The entry for a line that is not there: a free one, or that of the least recently used line, which is still in it. */
 	Entry &victim(uint64_t line);
 	void use(Entry &entry) { entry.used = ++clock_; }
 
@@ -39,9 +39,9 @@ public:
 	enum class Place { FIRST, SECOND, NOWHERE };
 
 	explicit Caches(const Machine &machine);
-	/* Where a line is that may be used in this way; a line in the second level moves to the first. */
+	/* Where a line is that has this state at least; a line in the second level alone is copied to the first. */
 	Place look_up(uint64_t line, State least, uint32_t &watched);
-	/* Puts a line there, or gives it another state. True: another line had to go, and which. */
+	/* Puts a line there, or gives it another state. True: another line had to go, named in `gone`. */
 	bool put(uint64_t line, State state, uint32_t watched, uint64_t &gone);
 	void weaken(uint64_t line, State state);
 

@@ -54,7 +54,7 @@ private:
 class Coherence {
 public:
 	Coherence(const Machine &machine, unsigned int cpus, Evidence &evidence);
-	/* Of an access within one line. bytes: of the line, a bit each. */
+	/* The delay of an access within one line. bytes: of the line, a bit each. */
 	Delay access(const Access &access, uint64_t line, uint64_t bytes);
 	uint64_t lines() const { return directory_.size(); }
 

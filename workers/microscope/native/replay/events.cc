@@ -35,7 +35,7 @@ bool Events::next(Event &event)
 
 	while (records_.next(record)) {
 		take_marks(record, event);
-		/* What was executed since the record before was executed where that one left the CPU. */
+		/* Instructions since the previous record were executed in the node where that record left the CPU. */
 		(skips_ || tree_->is_left_out(node_) ? left_out_ : work_) += record.instructions;
 		if (record.kind == Kind::NODE)
 			node_ = static_cast<uint32_t>(record.value);

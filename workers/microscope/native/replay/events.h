@@ -21,7 +21,7 @@ struct Mark {
 static_assert(sizeof(Mark) == 8);
 
 /*
- * Finds the locks that a virtual CPU took and gave back, by reading its records once. Values of memory are not in them:
+ * Finds the locks that a virtual CPU took and gave back, by reading its records once. They hold no values of memory:
  * a lock is an atomic that is later undone at the same address, in the way of its kind (docs/contention.md). The marks
  * come in the order of the records.
  */

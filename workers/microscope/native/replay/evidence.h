@@ -23,7 +23,7 @@ struct NodeWaits {
 struct WatchedLine {
 	uint64_t line = 0;
 	Share waits;
-	uint64_t false_transfers = 0; /* for bytes that no other CPU had to do with */
+	uint64_t false_transfers = 0; /* for bytes that conflict with no other CPU's use */
 	std::array<float, 64> cycles{}; /* waited, by the first byte of the access */
 };
 
@@ -43,7 +43,7 @@ public:
 	};
 
 	void add(uint32_t of, uint32_t node, double cycles);
-	/* The largest of one line or lock; the first call puts all in order, after which nothing is added any more. */
+	/* The largest of one line or lock; the first call puts all in order, after which nothing may be added. */
 	std::vector<Row> largest(uint32_t of, size_t most);
 
 private:
@@ -63,9 +63,9 @@ public:
 
 	/* The number of a line to watch, from 1; 0 where there are too many. */
 	uint32_t watch(uint64_t line);
-	/* A watched line's bytes that a CPU used. */
+	/* Notes the bytes of a watched line that a CPU used. */
 	void touch(uint32_t watched, unsigned int cpu, uint64_t bytes, bool writes);
-	/* Whether some other CPU had to do with these bytes, in a way that this use conflicts with. */
+	/* Whether this use of these bytes conflicts with another CPU's use of them. */
 	bool conflicts(uint32_t watched, unsigned int cpu, uint64_t bytes, bool writes) const;
 	void transferred(uint32_t watched, uint32_t node, double cycles, uint64_t bytes, bool shares_bytes);
 	void waited_for_lock(uint32_t lock, uint32_t node, double cycles);

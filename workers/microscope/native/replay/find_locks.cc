@@ -12,8 +12,8 @@ constexpr size_t MOST_MARKS = 16 << 20;
 /* Addresses that one virtual CPU did an atomic on. */
 constexpr size_t MOST_ADDRESSES = 1 << 20;
 /*
- * A bit lock is inlined: taken and given back in one function, a few instructions apart. A plain store elsewhere, or long
- * after, begins the next life of a counter.
+ * A bit lock is inlined: taken and given back in one function, a few instructions apart. A plain store elsewhere, or much
+ * later, does not release a lock but sets a counter.
  */
 constexpr uint64_t LONGEST_BIT_LOCK = 20000;
 /* An atomic that failed stands right before the slow path that it leads to. */
@@ -28,7 +28,7 @@ struct Taken {
 	size_t downgrade = 0; /* position of the mark of a downgrade, from 1: it is held since then */
 };
 
-/* Tells quickly that an address never had an atomic; nearly all stores are to such. */
+/* Tells quickly that an address never had an atomic; nearly all stores go to such addresses. */
 class Seldom {
 public:
 	void add(uint64_t address) { bits_[place(address)] = true; }
@@ -84,7 +84,7 @@ void Finder::take(const Record &record, LockKind kind, bool shared)
 	bool left_out = tree_.is_left_out(node_);
 	Taken *before = taken(record.value, kind);
 
-	/* The slow path's own atomics are further tries of the one that led to it, and so is one with nothing in between. */
+	/* Atomics in the slow path are further tries of the atomic that led there; so is an atomic with no access in between. */
 	if (before && left_out && clock_ - before->clock <= BEFORE_SLOW_PATH)
 		return;
 	if (before && !left_out && before->shared == shared && before->number >= since_) {
@@ -118,7 +118,7 @@ bool Finder::give_back(const Record &record, LockKind kind, LockStep how)
 	return true;
 }
 
-/* Given back whole, until a reader's release shows that it was held on. */
+/* Marked as a release, until a reader's release shows that the lock was kept. */
 void Finder::downgrade(const Record &record)
 {
 	Taken *lock = taken(record.value, LockKind::RWSEM);
@@ -143,7 +143,7 @@ void Finder::atomic(const Record &record)
 		case Role::DOWNGRADE: return downgrade(record);
 		default: break;
 		}
-		/* The sleeping locks' slow paths end with the lock taken, and it stays of their kind. */
+		/* The slow paths of sleeping locks end with the lock taken, and the lock keeps its kind. */
 		if (!tree_.is_left_out(node_) || !taken_.count(record.value))
 			take(record, LockKind::BIT, false);
 	} else if (record.size == 4) {

@@ -29,7 +29,7 @@ bool Locks::acquire(uint64_t address, LockKind kind, const Waiter &waiter)
 	Lock &lock = at->second;
 	bool is_free = !lock.holders || (waiter.shared && !lock.exclusive && lock.queue.empty());
 
-	/* A lock taken twice by one CPU is none, or was given back in a way that nobody saw. */
+	/* A lock that one CPU takes twice is no lock, or its release was not recognised. */
 	if (is_free || lock.holders >> waiter.cpu & 1) {
 		give(lock, waiter);
 		return true;

@@ -27,7 +27,7 @@ Replay::Replay(const std::vector<std::unique_ptr<TraceFile>> &files, const CallT
 		cpus_.emplace_back(*file, tree);
 }
 
-/* Takes a CPU's next event, and its turn comes when it has executed what lies before that. */
+/* Takes a CPU's next event; its turn comes when it has executed the instructions before the event. */
 void Replay::fetch(unsigned int number)
 {
 	Cpu &cpu = cpus_[number];
@@ -92,7 +92,7 @@ void Replay::touch(unsigned int number)
 {
 	Cpu &cpu = cpus_[number];
 	const Event &event = cpu.event;
-	/* An access goes over the end of a line, and never over that of memory. */
+	/* An access may cross the end of a line, but never the end of memory. */
 	uint64_t top = std::max(event.address, event.address + event.size - 1);
 	uint64_t first = event.address / LINE, last = top / LINE;
 

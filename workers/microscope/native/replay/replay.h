@@ -39,7 +39,7 @@ public:
 	const std::vector<Window> &windows() const { return windows_; }
 	uint64_t left_out() const;
 	uint64_t lines() const { return coherence_.lines(); }
-	/* How often no CPU could go on for locks that others held, so that one was let through. */
+	/* How often no CPU could continue because others held its lock, so that one was let through. */
 	uint64_t forced() const { return forced_; }
 
 private:

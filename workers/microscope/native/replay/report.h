@@ -6,7 +6,7 @@
 
 #include "replay.h"
 
-/* Prints what came of a replay as one JSON document of bounded size (workers/microscope/contention.py reads it). */
+/* Prints the result of a replay as one JSON document of bounded size (workers/microscope/contention.py reads it). */
 void print_report(FILE *out, Replay &replay);
 
 #endif

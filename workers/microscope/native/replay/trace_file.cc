@@ -50,7 +50,7 @@ static_assert(sizeof(Header) == TraceFile::HEADER);
 
 /* A record is a byte and a varint at least. */
 constexpr uint64_t SMALLEST_RECORD = 2;
-/* More cycles than a double counts one by one never come of fewer instructions than this. */
+/* Up to this many instructions never take more cycles than a double counts one by one. */
 constexpr uint64_t MOST_INSTRUCTIONS = 1ull << 45;
 
 } // namespace
