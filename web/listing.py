@@ -108,9 +108,10 @@ def _date(text: str) -> tuple[datetime | None, str]:
         return None, ""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        # Databases keep times in UTC, which has no year 0 and no year 10000.
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC), ""
+    except (ValueError, OverflowError):
         return None, f"“{text[:40]}” is not a date; write it as 2026-11-20."
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC), ""
 
 
 def kept_filters(request: HttpRequest) -> str:

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 0.5
 # How often the lease is renewed, dead fetches are put back, and old results removed.
-RENEW_S, RETURN_S, FORGET_S = 5.0, 5.0, 3600.0
+RENEW_S, RETURN_S, FORGET_S = 1.0, 5.0, 3600.0
 FAULT_S = 5.0
 # It dies with this process, however that ends.
 CHILD = ("setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "workers.fetch_child")
@@ -123,7 +123,7 @@ class FetchChildren:
             end_all(child.process)
             _fail(child.row, problem)
             return True
-        if monotonic() - child.renewed_at < min(RENEW_S, LOOK_S * 2):
+        if monotonic() - child.renewed_at < RENEW_S:
             return False
         child.renewed_at = monotonic()
         if renew_fetch(child.row.pk, child.row.token, received_bytes=child.usage.received):

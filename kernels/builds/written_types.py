@@ -65,13 +65,14 @@ def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[HeldFile]], tuple
 def read_types(index: str, blob: bytes, lines: str) -> dict[str, Any]:
     """Return the value of a Structures. index: a line for each object: its name, and the bytes of its source and of its types, in `blob`'s order.
 
-    A structure with different layouts in two files is left out. If two files create one cache with different structures, so is the later structure.
+    A structure with different layouts in two files is left out. So is a cache that two files create with different structures.
     """
     points = pointers(lines)
     structs: dict[str, dict[str, Any]] = {}
     caches: dict[str, dict[str, Any]] = {}
     variables: dict[str, str] = {}
     unclear: set[str] = set()
+    ambiguous: set[str] = set()
     for file, source, types in _pieces(index, blob):
         try:
             btf = Btf(types)
@@ -90,11 +91,15 @@ def read_types(index: str, blob: bytes, lines: str) -> dict[str, Any]:
         for creation in made:
             entry = _cache(creation, btf, file)
             if caches.setdefault(creation.cache, entry)["struct"] != entry["struct"]:
-                unclear.add(entry["struct"])
+                ambiguous.add(creation.cache)
     known = {name: struct for name, struct in structs.items() if name not in unclear}
     return {
         "structs": known,
-        "caches": {name: cache for name, cache in caches.items() if cache["struct"] in known},
+        "caches": {
+            name: cache
+            for name, cache in caches.items()
+            if cache["struct"] in known and name not in ambiguous
+        },
         "variables": {name: of for name, of in variables.items() if of in known},
         "pointers": {name: of for name, of in points.items() if of in known},
     }

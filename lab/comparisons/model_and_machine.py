@@ -30,7 +30,7 @@ def cycles_by_latency(case_id: int) -> dict[str, Mapping[str, float]]:
     rows = Run.objects.filter(
         case=case_id, purpose="measured", extras__contention__has_key="latencies", invalid=[]
     )
-    pairs = rows.order_by("variant__position", "-pk").values_list(
+    pairs = rows.order_by("variant__position", "pk").values_list(
         "variant__name", "extras__contention__latencies"
     )
     return {name: latencies for name, latencies in pairs if isinstance(latencies, Mapping)}
@@ -66,7 +66,7 @@ def _hardware(experiments: Iterable[Experiment]) -> dict[int, tuple[str, int]]:
         purpose=Purpose.MEASURED,
         state=RunState.DONE,
         environment__machine__accelerator__in=_HARDWARE,
-    ).order_by("-pk")
+    ).order_by("pk")
     recorded = boots.values_list("experiment_id", "environment__guest", "environment__machine__accelerator")
     hardware = {}
     for experiment, guest, accelerator in recorded:

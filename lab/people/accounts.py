@@ -34,7 +34,7 @@ def invite(*, by: User, username: str, email: str = "", role: str = User.Role.SU
     except ValidationError:
         raise FieldRefused("username", "a name has letters, digits and @ . + - _ only") from None
     _must_be_role(role)
-    taken = FieldRefused("username", f'there is already a user "{name[:60]}" already')
+    taken = FieldRefused("username", f'there is already a user "{name[:60]}"')
     if len(name) > 150 or User.objects.filter(username__iexact=name).exists():
         raise taken if len(name) <= 150 else FieldRefused("username", "a name has at most 150 characters")
     user = User(username=name, email=address, role=role)

@@ -67,9 +67,11 @@ def fetch_packs(store: Store, home: Path, files: CompiledFiles, on_wait: Callabl
     seen, taken, room = _seen(home), 0, MOST_AT_ONCE
     for entry in sorted(store.entries(FOLDER), key=lambda entry: entry.written_at, reverse=True):
         digest = entry.name.removeprefix(f"{FOLDER}/")
-        room -= entry.size
-        if digest in seen or room < 0:
+        if digest in seen:
             continue
+        room -= entry.size
+        if room < 0:
+            break
         on_wait()
         try:
             taken += _fetch(store, home, digest, files, on_wait)

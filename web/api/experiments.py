@@ -8,7 +8,6 @@ from typing import Any, ClassVar, cast
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpResponse
-from django_filters import rest_framework as django_filters
 from drf_spectacular.plumbing import resolve_type_hint
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -35,7 +34,7 @@ from lab.statistics.verdict_words import VERDICTS
 from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
 from web.api.auth import scopes_of
 from web.api.fields import Body, Word, taken
-from web.api.filters import Filters, TextFilter, WordFilter
+from web.api.filters import Filters, MomentFilter, TextFilter, WordFilter
 from web.api.logs import as_file, form_named, told_as_file
 from web.api.resource import Plain
 from web.api.schema import Listed, Mapped
@@ -179,8 +178,8 @@ class ExperimentFilters(Filters):
     priority = WordFilter(PRIORITIES, method="with_priority")
     commit = TextFilter(field_name="base_commit")
     verdict = WordFilter(VERDICTS, method="with_verdict")
-    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
-    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+    created_after = MomentFilter(field_name="created_at", lookup_expr="gte")
+    created_before = MomentFilter(field_name="created_at", lookup_expr="lt")
 
     def with_priority(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         """Return the experiments with this priority."""

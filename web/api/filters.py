@@ -3,12 +3,14 @@
 
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from django import forms
 from django.db import models
 from django.db.models import QuerySet
 from django_filters import rest_framework as django_filters
+from django_filters.fields import IsoDateTimeField
 from drf_spectacular.utils import extend_schema_field
 from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilter
 from rest_framework.request import Request
@@ -57,6 +59,22 @@ class TruthFilter(django_filters.Filter):  # type: ignore[misc]
 
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": _PLAIN_TEXT})
+class _MomentField(IsoDateTimeField):  # type: ignore[misc]
+    def to_python(self, value: Any) -> datetime | None:
+        moment = super().to_python(value)
+        try:
+            return moment.astimezone(UTC) if moment else None
+        except OverflowError:
+            # Databases keep times in UTC, which has no year 0 and no year 10000.
+            raise forms.ValidationError(f'"{value[:40]}" is not a date of UTC') from None
+
+
+class MomentFilter(django_filters.IsoDateTimeFilter):  # type: ignore[misc]
+    """A time as ISO 8601 writes it."""
+
+    field_class = _MomentField
+
+
 class TextFilter(django_filters.CharFilter):  # type: ignore[misc]
     """A text that must be equal."""
 

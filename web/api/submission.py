@@ -308,6 +308,9 @@ def _mapping(request: Request) -> dict[str, Any]:
     body = dict(request.data)
     series, each, partial = body.pop("series", None), body.pop("each", False), body.pop("partial", False)
     if series is None:
+        for field, value in (("each", each), ("partial", partial)):
+            if value is not False:
+                raise FieldRefused(field, "it is of a series: give one, or leave it out")
         return body
     if not isinstance(series, str) or not isinstance(each, bool) or not isinstance(partial, bool):
         raise ValidationError(

@@ -111,6 +111,8 @@ def test_an_experiment_is_found_by_its_number(page: Page, some: dict[str, Experi
         ("tree=debian-5", "There is no tree “debian-5” here."),
         ("priority=urgent", "There is no priority “urgent” here."),
         ("created_after=yesterday", "“yesterday” is not a date"),
+        ("created_after=0001-01-01T00:00%2B14:00", "“0001-01-01T00:00+14:00” is not a date"),
+        ("created_before=9999-12-31T23:59-10:00", "“9999-12-31T23:59-10:00” is not a date"),
         ("ordering=speed", "The list cannot be sorted by “speed”."),
         (f"submitter={SCRIPT}", "There is no submitter “&lt;script&gt;"),
     ],

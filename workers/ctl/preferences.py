@@ -76,7 +76,7 @@ def read_preferences() -> Preferences:
     local = mine.get("local", False) is True
     if "LABCTL_LOCAL" in os.environ:
         local, origins["local"] = _switch("LABCTL_LOCAL"), "LABCTL_LOCAL"
-    elif "LABCTL_SERVER" in os.environ:
+    elif os.environ.get("LABCTL_SERVER"):
         # A server in the environment overrides `local` in a file.
         local = False
     tokens = _text(own, mine, "token_file")

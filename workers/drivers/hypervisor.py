@@ -168,14 +168,12 @@ def within(deadline_s: float, what: str, request: Callable[[], T]) -> T:
     Raises TargetLost when it does not come in time; the request's own thread is left behind then.
     """
     answers: list[T] = []
-    errors: list[BaseException] = []
+    errors: list[Exception] = []
 
     def ask() -> None:
         try:
             answers.append(request())
-        except libvirt.libvirtError as error:
-            errors.append(error)
-        except LibvirtMissing as error:
+        except Exception as error:
             errors.append(error)
 
     thread = threading.Thread(target=ask, daemon=True, name=f"libvirt {what}")

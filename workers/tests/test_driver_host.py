@@ -29,6 +29,11 @@ def test_an_error_is_handed_on() -> None:
         within(5, "to answer", fail)
 
 
+def test_an_error_that_nobody_expects_is_not_called_a_slow_daemon() -> None:
+    with pytest.raises(ZeroDivisionError):
+        within(5, "to answer", lambda: 1 // 0)
+
+
 def test_a_daemon_that_does_not_answer_is_a_lost_target() -> None:
     never = threading.Event()
     with pytest.raises(TargetLost, match=r"more than 0 s to answer"):

@@ -56,6 +56,8 @@ def test_a_trees_git_replaces_the_persons_tree(somewhere: Path) -> None:
 def test_the_environment_wins_over_files(monkeypatch: pytest.MonkeyPatch) -> None:
     own('server = "https://lab.example"\nlocal = true\n')
     assert read_preferences().local
+    monkeypatch.setenv("LABCTL_SERVER", "")
+    assert read_preferences().local, "an empty variable changes nothing"
     monkeypatch.setenv("LABCTL_SERVER", "https://other.example")
     preferences = read_preferences()
     assert (preferences.server, preferences.local) == ("https://other.example", False)

@@ -116,6 +116,23 @@ def test_a_variant_compiles_again_only_what_its_build_compiled(kernel: Kernel) -
 
 
 @pytest.mark.process
+def test_a_cache_that_two_files_create_differently_is_unknown_and_both_structures_are_kept(
+    kernel: Kernel,
+) -> None:
+    other = INODE.replace(
+        "return KMEM_CACHE(inode, 0)", 'return kmem_cache_create("inode", sizeof(struct root), 0)'
+    ).replace(
+        "void *make(",
+        "void *kmem_cache_create(const char *name, unsigned long size, int flags);\nvoid *make(",
+    )
+    kernel.add("other", other)
+    structures = kernel.find()
+    assert structures
+    assert structures.caches == {}
+    assert structures.structs.keys() == {"inode", "root"}
+
+
+@pytest.mark.process
 @pytest.mark.hostile
 @pytest.mark.parametrize(
     "command",

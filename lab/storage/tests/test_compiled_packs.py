@@ -191,6 +191,7 @@ def test_the_newest_packs_come_first_within_the_bound(
     monkeypatch.setattr(compiled_packs, "MOST_AT_ONCE", 2 * size)
     assert other.fetches() == 2
     assert len(other.has()) == 2
+    assert other.fetches() == len(NAMES) - 2, "packs that are here take none of the next build's room"
 
 
 def test_retention_removes_old_packs(one: Machine, settings: Any) -> None:

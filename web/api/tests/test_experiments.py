@@ -136,6 +136,8 @@ def test_a_series_is_one_switch_or_one_for_each_patch(
     both = ask("alice").post("experiments/", described | {"series": MAILS})
     assert both.json()["errors"][0]["pointer"] == "/series"
     assert ask("alice").post("experiments/", body | {"series": 7}).status_code == 400
+    alone = ask("alice").post("experiments/", described | {"each": True})
+    assert alone.json()["errors"][0]["pointer"] == "/each"
     empty = ask("alice").post("experiments/", body | {"series": "no mail"})
     assert empty.status_code == 422
 

@@ -106,6 +106,8 @@ def test_a_body_that_is_too_large_is_413(ask: As, settings: Any) -> None:
         ("created_after=", "created_after", "empty"),
         ("state=", "state", "empty"),
         ("created_after=tomorrow", "created_after", "date"),
+        ("created_after=0001-01-01T00:00:00%2B14:00", "created_after", "date"),
+        ("created_before=9999-12-31T23:59:59-10:00", "created_before", "date"),
     ],
 )
 def test_a_parameter_that_means_nothing_is_told_by_its_name(
