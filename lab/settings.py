@@ -16,7 +16,8 @@ KPERFLAB_REDIS     redis://:password@host:port/0 or unix:///path: what wakes wor
 KPERFLAB_CHECK_HOURS   how old a target's last health check may grow before an idle one has another (default 24); 0: only on request
 KPERFLAB_CHECK_KERNEL  the artifact that health checks boot (default: the base of the last experiment that went well)
 KPERFLAB_LEASE_S   how long a claim lasts without a sign of life (default 15)
-KPERFLAB_DISK_GIB  no kernel is built where less is free, nothing booted with less than a fifth of it (default 5, or 5 % of the disk)
+KPERFLAB_DISK_GIB  no kernel is built where less is free (default 5 % of the disk, at least 5), nothing is booted with less than a
+                   fifth of it (default 1)
 KPERFLAB_TARGETS   of `make up`: the targets whose workers run on this machine, separated by commas (default: all; empty: none)
 KPERFLAB_STATIC    where `manage.py collectstatic` put the pages' files, compressed (default: served from the sources)
 KPERFLAB_HOSTS     further host names the web pages answer to, separated by commas
