@@ -58,7 +58,6 @@ class TruthFilter(django_filters.Filter):  # type: ignore[misc]
     field_class = _TruthField
 
 
-@extend_schema_field({"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": _PLAIN_TEXT})
 class _MomentField(IsoDateTimeField):  # type: ignore[misc]
     def to_python(self, value: Any) -> datetime | None:
         moment = super().to_python(value)
@@ -75,6 +74,7 @@ class MomentFilter(django_filters.IsoDateTimeFilter):  # type: ignore[misc]
     field_class = _MomentField
 
 
+@extend_schema_field({"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": _PLAIN_TEXT})
 class TextFilter(django_filters.CharFilter):  # type: ignore[misc]
     """A text that must be equal."""
 
