@@ -97,7 +97,7 @@ class Page {
       box.dataset.told = "all";
       this.rebuild();
     } catch (error) {
-      part("mode").textContent += ` What is certain is not known: ${error.message}.`;
+      part("mode").textContent += ` Significance is unknown: ${error.message}.`;
     }
   }
 
@@ -127,7 +127,7 @@ class Page {
     }
     part("callers")?.setAttribute("aria-pressed", String(Boolean(this.state.callers)));
     const whose = this.state.callers === "*" ? "every symbol" : this.state.callers;
-    part("mode").textContent = this.state.callers ? `Inverted: below ${whose} stands who called it.` : "";
+    part("mode").textContent = this.state.callers ? `Inverted: callers are below ${whose}.` : "";
   }
 
   // Toggles the callers of the focused frame's symbol, or else of the search, or else of every symbol.

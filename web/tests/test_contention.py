@@ -160,11 +160,11 @@ def test_other_metrics_are_folded_into_a_line_that_says_whether_one_changed(
     [
         (
             300.0,
-            "p: −50.0 %; −25.0 % with every latency halved, −55.0 % with every one doubled: holds with both.",
+            "p: −50.0 %; −25.0 % with every latency halved, −55.0 % with every one doubled; the same result in all three.",
         ),
         (
             404.0,
-            "p: −50.0 %; +1.0 % with every latency halved, −55.0 % with every one doubled: depends on them.",
+            "p: −50.0 %; +1.0 % with every latency halved, −55.0 % with every one doubled; the result depends on the latencies.",
         ),
     ],
 )

@@ -40,7 +40,7 @@ def cells(text: str, symbol: str) -> list[str]:
 def test_the_page_names_the_patched_function_with_its_exact_number(case: Case, page: Page) -> None:
     text = page(address(case))
     assert cells(text, "kernfs_fop_open") == ["+1", "20", "21", "1"]
-    assert "<strong>+1</strong> in functions that the patch changed" in text
+    assert "<strong>+1</strong> caused by the patch" in text
     patch, chance = (
         text.index("The patch<"),
         text.index("Not the patch: these also differ between boots of base"),

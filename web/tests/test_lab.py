@@ -60,7 +60,7 @@ def test_everything_that_an_operator_asks_for_is_there(page: Page, operator: Cli
             "group amd",
             f"Run {booting.pk}",
             "target.guest",
-            "(idle)",
+            "(paused)",
             "gone",
             "valid for",
             "the rack",
@@ -72,7 +72,7 @@ def test_everything_that_an_operator_asks_for_is_there(page: Page, operator: Cli
 
 def test_a_lab_without_anything_says_so(page: Page, operator: Client) -> None:
     text = page("/lab/", operator)
-    for words in ("nothing is being built or booted", "None has reported", "None in a week"):
+    for words in ("nothing is being built or booted", "No worker has reported", "None in a week"):
         assert words in text
 
 

@@ -71,7 +71,7 @@ def _measured(claim: ClaimedFunction, measured: Measured, unit: Unit) -> str:
         if unit != "instructions":
             return "no significant change"
         same = measured.before == measured.after
-        return "the same number of instructions" if same else "not more than boots of one kernel differ"
+        return "the same number of instructions" if same else "differs by no more than boots of one kernel do"
     return "changed, including its callees" if measured.children else "changed"
 
 

@@ -150,7 +150,9 @@ def _sensitivity(data: ComparisonData, case: CaseData) -> tuple[str, ...]:
         half, as_is, twice = (own[times] / base[times] for times in ("0.5", "1", "2"))
         numbers = f"{change(as_is)}; {change(half)} with every latency halved, {change(twice)} with every one doubled"
         alike = len({_kind(ratio) for ratio in (half, as_is, twice)}) == 1
-        lines.append(f"{variant}: {numbers}: {'holds with both' if alike else 'depends on them'}")
+        lines.append(
+            f"{variant}: {numbers}; {'the same result in all three' if alike else 'the result depends on the latencies'}"
+        )
     return tuple(lines)
 
 

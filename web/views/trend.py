@@ -115,7 +115,7 @@ def _section(line: TrendLine, step: StepView) -> dict[str, Any]:
     near = step.earliest == step.latest or step.pending
     return {
         "step": step,
-        "sure": "" if step.p_value is None else f"p = {step.p_value:.1g} over all places",
+        "sure": "" if step.p_value is None else f"p = {step.p_value:.1g} (adjusted for all places searched)",
         "elsewhere": "" if near else f"{step.earliest.commit[:_SHORT]} to {step.latest.commit[:_SHORT]}",
         "bisections": bisections_of(line, step),
     }

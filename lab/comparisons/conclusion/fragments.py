@@ -10,11 +10,11 @@ from lab.one_line import plain
 
 DIRECTION = {"regression": "worse", "improvement": "better"}
 _ENDS = {
-    "boot-failed": "did not boot",
+    "boot-failed": "did not come up",
     "panicked": "panicked",
     "hung": "hung",
     "workload-failed": "failed in the workload",
-    "wrong-kernel": "booted another kernel",
+    "wrong-kernel": "started another kernel",
     "lost": "got lost",
 }
 # A kernel's name joins those of its switches and may take hundreds of characters.
@@ -71,8 +71,8 @@ def fragment(outcome: CaseOutcome, *, named: bool, alike: bool, fine: bool) -> s
     """
     kernel = name(outcome.kernel.name)
     if outcome.failed is not None and outcome.word == "not-booted":
-        return f"{kernel} has no numbers: {ended(outcome.failed)}"
-    words = {"not-built": "was not built", "not-measured": "has no numbers"}
+        return f"{kernel} was not measured: {ended(outcome.failed)}"
+    words = {"not-built": "was not built", "not-measured": "was not measured"}
     if outcome.word in words:
         return f"{kernel} {words[outcome.word]}"
     if outcome.word == "same-kernel":
@@ -113,12 +113,12 @@ def _point(outcome: CaseOutcome, point: MetricFact, *, named: bool, fine: bool) 
     where = f"{f' in {name(point.name)}' if named else ''}{at_cpus(point)}"
     numbers = shift(point, fine=fine)
     if point.called and in_doubt(outcome.case, point):
-        return f"{where} {numbers}, no more than the control".strip()
+        return f"{where} {numbers}, not clearly more than the control".strip()
     if point.called:
         return f"{DIRECTION[point.verdict]}{where}, {numbers}"
     if outcome.word in {"inconclusive", "unchanged"}:
         return f"{where} {numbers}".strip()
-    said = f"equal within {margin([point])}" if point.verdict == "unchanged" else "no difference seen"
+    said = f"equal within {margin([point])}" if point.verdict == "unchanged" else "undecided"
     return f"{said}{where}"
 
 

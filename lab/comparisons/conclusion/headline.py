@@ -37,8 +37,7 @@ def _without_numbers(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
     if facts.base.state == "failed":
         return _unjudged(facts, "No answer: the base kernel was not built")
     if not facts.is_open and facts.cases and all(case.base for case in facts.cases):
-        either = " either" if any(outcome.failed for outcome in outcomes) else ""
-        return _unjudged(facts, f"No answer: the base kernel did not finish a boot{either}")
+        return _unjudged(facts, "No answer: the base kernel did not finish a boot")
     if not facts.kernels:
         still = " yet" if facts.is_open and not any(case.control for case in facts.cases) else ""
         return f"One kernel{still and ', not measured yet'}: there is no patch to compare with it."
@@ -50,7 +49,7 @@ def _without_numbers(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
     if facts.is_open:
         return "No answer yet: nothing is measured."
     if any(outcome.word in {"not-built", "not-booted"} for outcome in outcomes):
-        return "No answer: no patched kernel was built and finished a boot."
+        return "No answer: no patched kernel completed both a build and a boot."
     if facts.state == "cancelled":
         return "No answer: the experiment was cancelled before anything was measured."
     return "No answer: no boot was valid."
@@ -87,7 +86,7 @@ def _answer(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
         points = [point for outcome in equal for point in outcome.points]
         return f"No difference: {_be(who, 'is')} equal to the base within {margin(points)}."
     who = _names(by_word.get("same-kernel", []))
-    return f"No effect: {listed(who, 'kernels')} {_verb(who, 'has', 'have')} no code that differs from the base's."
+    return f"No effect: {listed(who, 'kernels')} {_verb(who, 'has', 'have')} the same code as the base."
 
 
 def _undecided(undecided: Sequence[CaseOutcome], equal: Sequence[CaseOutcome], facts: Facts) -> str:

@@ -36,7 +36,7 @@ def next_step(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep:
     if step := _baseless(facts, outcomes):
         return step
     if not facts.kernels:
-        return NextStep("compare", "Add a patch or a config to compare, or look at its trend.")
+        return NextStep("compare", "Add a patch or a config to compare, or look at the base's trend.")
     return (
         _broken(outcomes) or _doubtful(outcomes) or _undecided(facts, outcomes) or _decided(facts, outcomes)
     )
@@ -60,7 +60,8 @@ def _baseless(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep | None:
     if facts.base.state == "failed":
         return NextStep("fix", "Choose a base and a config that build.")
     return NextStep(
-        "fix", "Choose a base, a config and a target on which the base boots; its console is on the page."
+        "fix",
+        "Choose a base, a config and a target on which the base boots; the experiment's page links to the console.",
     )
 
 
@@ -77,7 +78,7 @@ def _broken(outcomes: Sequence[CaseOutcome]) -> NextStep | None:
     ):
         return NextStep("repeat", "Submit it again: the lab failed, not the patch.")
     who = listed((name(outcome.kernel.name) for outcome in failed), "kernels")
-    return NextStep("fix", f"Fix {who} and submit again; the log is on the page.")
+    return NextStep("fix", f"Fix {who} and submit again; the experiment's page links to the log.")
 
 
 def _doubtful(outcomes: Sequence[CaseOutcome]) -> NextStep | None:
@@ -123,7 +124,7 @@ def _elsewhere(facts: Facts, refused: str) -> NextStep:
         )
     if facts.clock == "wall":
         return NextStep("instruction-clock", f"{refused}. Use the instruction clock, or a quieter target.")
-    return NextStep("target", f"{refused}. Measure times on a quiet machine instead.")
+    return NextStep("target", f"{refused}. Use the wall clock on a quiet target instead.")
 
 
 def _locking(facts: Facts) -> str:
@@ -132,9 +133,9 @@ def _locking(facts: Facts) -> str:
     changed = "the patch changes locking" if many == 1 else "the patches change locking"
     if locks is None or not locks.symbols or locks.share is None:
         return changed
-    held = listed(locks.symbols, "functions of locks")
-    verb = "holds" if len(set(locks.symbols)) == 1 else "hold"
-    return f"{changed}, and {held} {verb} {change(1 + locks.share).lstrip('+')} of samples here"
+    held = listed(locks.symbols, "lock functions")
+    verb = "takes" if len(set(locks.symbols)) == 1 else "take"
+    return f"{changed}, and {held} {verb} {change(1 + locks.share).lstrip('+')} of the base's samples"
 
 
 def _decided(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep:

@@ -13,8 +13,8 @@ _COUNTED = (
     "reported."
 )
 _EMULATED = (
-    "The guest was emulated (TCG), without hardware virtualization: times follow the instructions executed more than "
-    "caches and pipelines, so that sizes will differ on hardware."
+    "The guest was emulated (TCG), without hardware virtualization: times depend more on the number of instructions than "
+    "on caches and pipelines, so changes will have other sizes on hardware."
 )
 
 # A longer list would make the mail too long; the page has all.

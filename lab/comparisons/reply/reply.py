@@ -203,7 +203,7 @@ def _failures(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
         failure["variant"] for _, failure in failures
     }
     lines += [
-        f"{name(variant['name'], 60)} has no numbers"
+        f"{name(variant['name'], 60)} was not measured"
         for variant in chosen
         if variant["name"] not in judged and variant["state"] == "ready"
     ]

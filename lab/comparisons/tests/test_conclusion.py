@@ -125,7 +125,7 @@ def test_a_noisy_machine() -> None:
         "showgids (ns_per_open): iattr-global -0.48% (-21.8 to +25.3); iattr-hashed -1.6% (-22.0 to +32.0). "
         "The identical base kernel differed by +15.0%, as much as these kernels. "
         "Do not add boots (658 and 1,825 of each kernel would be needed): the patches change locking, and "
-        "down_read and up_read hold 5.9% of samples here. Use the contention clock, or a quiet machine with many CPUs."
+        "down_read and up_read take 5.9% of the base's samples. Use the contention clock, or a quiet machine with many CPUs."
     )
 
 
@@ -167,7 +167,7 @@ def test_a_control_that_failed() -> None:
     evidence = facts(replace(case({"p": (WORSE,)}), control=(failed,)))
     assert text(evidence) == (
         "No answer: the control failed, so p cannot be judged. "
-        "stat-walk (ns_per_stat): p +5.1% (+4.2 to +6.0), no more than the control. "
+        "stat-walk (ns_per_stat): p +5.1% (+4.2 to +6.0), not clearly more than the control. "
         "The control failed: the identical base kernel differed by +8.0% (+5.0 to +10.0). Repeat it on a quieter target."
     )
 
@@ -205,14 +205,16 @@ def test_an_experiment_that_was_cancelled() -> None:
 def test_a_patch_that_changes_no_code_here() -> None:
     evidence = facts(case({"p": (WORSE,)}), kernels=(replace(P, same_code=True),))
     assert text(evidence) == (
-        "No effect: p has no code that differs from the base's. "
-        "Choose a config that builds the files the patch changes."
+        "No effect: p has the same code as the base. Choose a config that builds the files the patch changes."
     )
 
 
 def test_a_kernel_that_was_not_built() -> None:
     evidence = facts(case({}), kernels=(replace(P, state="failed"),))
-    assert text(evidence) == "No answer: p was not built. Fix p and submit again; the log is on the page."
+    assert (
+        text(evidence)
+        == "No answer: p was not built. Fix p and submit again; the experiment's page links to the log."
+    )
 
 
 def test_a_kernel_that_was_not_built_for_a_fault_of_the_lab() -> None:
@@ -231,8 +233,8 @@ def test_a_base_that_was_not_built() -> None:
 def test_a_kernel_that_did_not_boot() -> None:
     evidence = facts(replace(case({}), failed=(FailedBoots("p", 3, "panicked"),)))
     assert text(evidence) == (
-        "No answer: p was built, but did not finish a boot. stat-walk: p has no numbers: 3 boots panicked. "
-        "Fix p and submit again; the log is on the page."
+        "No answer: p was built, but did not finish a boot. stat-walk: p was not measured: 3 boots panicked. "
+        "Fix p and submit again; the experiment's page links to the log."
     )
 
 
@@ -261,9 +263,9 @@ def test_a_base_that_was_not_built_for_a_fault_of_the_lab() -> None:
 
 def test_a_base_that_did_not_boot_either_says_nothing_of_the_patch() -> None:
     assert text(facts(dead_base(FailedBoots("p", 3, "panicked")))) == (
-        "No answer: the base kernel did not finish a boot either, so there is nothing to compare with p. "
+        "No answer: the base kernel did not finish a boot, so there is nothing to compare with p. "
         "stat-walk: 3 boots of the base panicked; 3 boots of p panicked. "
-        "Choose a base, a config and a target on which the base boots; its console is on the page."
+        "Choose a base, a config and a target on which the base boots; the experiment's page links to the console."
     )
 
 
@@ -271,7 +273,7 @@ def test_a_base_that_did_not_boot_beside_a_patch_that_did() -> None:
     assert text(facts(dead_base())) == (
         "No answer: the base kernel did not finish a boot, so there is nothing to compare with p. "
         "stat-walk: 3 boots of the base panicked. "
-        "Choose a base, a config and a target on which the base boots; its console is on the page."
+        "Choose a base, a config and a target on which the base boots; the experiment's page links to the console."
     )
 
 
@@ -357,7 +359,7 @@ def test_the_contention_clock_with_a_scaling_curve() -> None:
     evidence = facts(CaseFacts(1, "showgids", {"p": points}, control))
     assert text(replace(evidence, clock="contention")) == (
         "Improvement: p makes showgids better, cycles_per_open -45.1% (-46.1 to -44.1) at 32 CPUs. showgids (cycles_per_open): "
-        "p is better at 32 CPUs, -45.1% (-46.1 to -44.1), no difference seen at 1 CPU. "
+        "p is better at 32 CPUs, -45.1% (-46.1 to -44.1), undecided at 1 CPU. "
         "The identical base kernel differed by at most +1.0% at 32 CPUs. No more boots are needed."
     )
 
@@ -376,7 +378,7 @@ def test_one_kernel_without_a_base_to_compare() -> None:
     evidence = facts(case({}), kernels=())
     assert text(evidence) == (
         "One kernel: there is no patch to compare with it. The identical base kernel differed by at most -0.30%. "
-        "Add a patch or a config to compare, or look at its trend."
+        "Add a patch or a config to compare, or look at the base's trend."
     )
 
 

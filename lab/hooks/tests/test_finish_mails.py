@@ -108,7 +108,7 @@ def test_one_that_failed_says_why(alice: User, server: MailReceiver) -> None:
         Target.objects.update(faults=0)
     assert try_now().event == "experiment.failed"
     (taken,) = server.taken
-    assert "No answer: the base kernel did not finish a boot either" in taken.mail["Subject"]
+    assert "No answer: the base kernel did not finish a boot" in taken.mail["Subject"]
     assert "no answer from the BMC" in words(body(taken))
 
 

@@ -85,7 +85,7 @@ def test_the_callers_of_the_focused_symbol_are_shown_below_it(visit: Open, addre
     pressed(page, "ArrowUp", "ArrowUp", "ArrowUp", "ArrowRight")
     page.click("#flame-callers")
     expect(page).to_have_url(re.compile(re.escape("callers=down_read")))
-    expect(page.locator("#flame-mode")).to_contain_text("below down_read stands who called it")
+    expect(page.locator("#flame-mode")).to_contain_text("callers are below down_read")
     assert pressed(page, "ArrowDown", "ArrowDown").startswith("walk: 20.00 %")
     page.click("#flame-callers")
     expect(page).not_to_have_url(re.compile(re.escape("callers")))
