@@ -102,8 +102,7 @@ def _by_number(
                 f"patch {title.number} of {total} comes from version {title.version}, which version {lineup.version} lacks"
             )
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        lineup.notes.append(f"of {total} patches {_list(missing)} {verb} missing, as the submitter allows")
+        lineup.notes.append(f"missing of {total} patches, as the submitter allows: {_list(missing)}")
     used = [letter for letter, _ in places.values()]
     rest = [pair for pair in older if pair[0] not in used]
     _note_superseded(lineup, newest, rest, partial)
@@ -140,9 +139,8 @@ def _gap(
     older: Sequence[tuple[Letter, Sequence[Diff]]],
 ) -> str:
     which = f"version {version}" if older or version > 1 else "it"
-    verb = "is" if len(missing) == 1 else "are"
     many = "patch" if len(places) == 1 else "patches"
-    text = f"{which} has {many} {_list(sorted(places))} of {total}, {_list(missing)} {verb} missing"
+    text = f"{which} has {many} {_list(sorted(places))} of {total}; missing: {_list(missing)}"
     for other in sorted({letter.title.version for letter, _ in older}, reverse=True)[:3]:
         numbers = sorted(letter.title.number for letter, _ in older if letter.title.version == other)
         text += f"; version {other} has {_list(numbers)}"

@@ -149,9 +149,7 @@ def read_range(tree: SourceTree, base: str, tip: str) -> Series:
     start, end = first.commit, last.commit
     count = int(run_git(tree.repository, "rev-list", "--count", f"{start}..{end}"))
     if not count:
-        raise PatchRejected(
-            f"{tip} has no commits that {base} lacks; name the range as base..tip, older first"
-        )
+        raise PatchRejected(f"{tip} adds no commits to {base}; name the range as base..tip, older first")
     if count > MAX_PATCHES:
         raise PatchRejected(
             f"{base}..{tip} has {count} commits, at most {MAX_PATCHES} are allowed; name a shorter range"

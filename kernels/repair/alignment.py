@@ -162,8 +162,8 @@ class Alignment:
             return replace(best[0], places=places)
         if len(places) > 1:
             lines = ", ".join(str(place + 1) for place in places[:5])
-            raise Unplaceable(f"{len(places)} places, at lines {lines}, each with as little damage")
-        raise Unplaceable(f"{len(best)} ways to read its damaged lines at line {places[0] + 1}")
+            raise Unplaceable(f"it fits equally well at {len(places)} places: lines {lines}")
+        raise Unplaceable(f"its damaged lines can be read in {len(best)} ways at line {places[0] + 1}")
 
     def _is_regular(self, reading: Reading) -> bool:
         """Return whether there is as much context before the changes as after, or less where the file begins or ends."""

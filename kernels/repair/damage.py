@@ -77,7 +77,7 @@ def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
         size += len(files) + sum(len(file.hunks) for file, _ in files)
         if size > MAX_PARTS:
             raise PatchRejected(
-                f"a damaged diff of more than {MAX_PARTS} files and hunks is not repaired; send it whole"
+                f"a damaged diff of more than {MAX_PARTS} files and hunks is not repaired; send it undamaged"
             )
         chunks += [tuple(chunk) for chunk in _chunks(files)]
     if any(_overlap(chunk, other) for at, chunk in enumerate(chunks) for other in chunks[:at]):

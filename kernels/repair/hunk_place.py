@@ -68,7 +68,7 @@ def _why(hunk: DamagedHunk, plain: Reading | None, base: BaseText) -> str:
         )
     texts = [text for side, text in plain.lines if side in " -"]
     if not texts:
-        return "no place: it has no line by which it could be placed"
+        return "no place: it has no context or removed line to be found by"
     wanted = [squash(text) for text in texts]
     place = _most_alike(wanted, base)
     if place is None:
@@ -77,10 +77,12 @@ def _why(hunk: DamagedHunk, plain: Reading | None, base: BaseText) -> str:
         0 <= at < len(base.lines) and base.squashed[at] == line for at, line in enumerate(wanted, place)
     ]
     first = matches.index(False)
-    there = _shown(base.lines[place + first]) if 0 <= place + first < len(base.lines) else "its end"
+    there = (
+        _shown(base.lines[place + first]) if 0 <= place + first < len(base.lines) else "the end of the file"
+    )
     return (
-        f"no place: nearest is line {place + 1}, where {sum(matches)} of {len(texts)} lines agree; "
-        f"for {_shown(texts[first])} the base has {there}"
+        f"no place: closest is line {place + 1}, where {sum(matches)} of {len(texts)} lines match; "
+        f"the hunk has {_shown(texts[first])}, the base has {there}"
     )
 
 

@@ -181,9 +181,9 @@ def _choose(
     """Return the place of a hunk whose old side occurs at several. Raises Unplaceable."""
     hunk = hunks[number]
     if not reading.places:
-        raise Unplaceable("it has no line by which it could be placed")
+        raise Unplaceable("it has no context or removed line to be found by")
     if len(reading.places) >= MAX_PLACES:
-        raise Unplaceable(f"{MAX_PLACES} places or more")
+        raise Unplaceable(f"it fits at {MAX_PLACES} places or more")
     before = [other for other in sure if other < number]
     after = [other for other in sure if other > number]
     lowest = sure[max(before)] + 1 if before else 0
@@ -200,7 +200,7 @@ def _choose(
         return expected
     lines = ", ".join(str(place + 1) for place in reading.places[:5])
     raise Unplaceable(
-        f"{len(reading.places)} places: lines {lines}{', ...' if len(reading.places) > 5 else ''}"
+        f"it fits at {len(reading.places)} places: lines {lines}{', ...' if len(reading.places) > 5 else ''}"
     )
 
 
@@ -237,7 +237,7 @@ def _exact_lines(item: _Placed, base: BaseText, added: AddedLines) -> list[str]:
 
 def _make_hunk(item: _Placed, lines: list[str], shift: int) -> Hunk:
     if not ends_well(lines):
-        raise Unplaceable("it says of a line that it has no newline, and more lines follow")
+        raise Unplaceable("its mark of a missing newline at the end of the file is not at its end")
     old = sum(line[0] in " -" for line in lines)
     new = sum(line[0] in " +" for line in lines)
     start = item.place + 1 if old else item.place

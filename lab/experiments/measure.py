@@ -37,7 +37,7 @@ class MeasureSpec(Part):
     # docs/contention.md and docs/instruction-clock.md say what each clock counts, and on which machine.
     clock: Annotated[
         Literal["wall", "instructions", "contention"],
-        Field(title="Clock", description="What times count."),
+        Field(title="Clock", description="What times are counted in."),
         ChoiceWords(
             {
                 "wall": "wall: time, on this machine as it is",

@@ -56,7 +56,9 @@ def set_priority(*, experiment_id: int, priority: str, by: User, scopes: Sequenc
     row = experiment_row(experiment_id)
     number = PRIORITIES[priority]
     if not may_change(by, row.submitter, scopes=scopes):
-        raise NotAllowed(f"experiment {experiment_id}: its submitter and operators may change its priority")
+        raise NotAllowed(
+            f"experiment {experiment_id}: only its submitter and operators may change its priority"
+        )
     if number > PRIORITIES["normal"] and not may(by, "operate", scopes=scopes):
         raise NotAllowed(f"experiment {experiment_id}: only operators may give it priority {priority}")
     if not Experiment.objects.filter(pk=experiment_id, state__in=OPEN_EXPERIMENT).update(priority=number):

@@ -80,8 +80,8 @@ def own_experiment(experiment_id: int, by: User, scopes: Sequence[str] | None, v
         raise NotAllowed(
             f"this token may not {verb} experiment {experiment_id}: its scopes are {', '.join(scopes)}"
         )
-    whose = f"{row.submitter}'s" if row.submitter else "nobody's"
-    raise NotAllowed(f"experiment {experiment_id} is {whose}: its submitter and operators may {verb} it")
+    whose = f"{row.submitter}'s: only its submitter and" if row.submitter else "nobody's: only"
+    raise NotAllowed(f"experiment {experiment_id} is {whose} operators may {verb} it")
 
 
 def experiment_row(experiment_id: int) -> Experiment:

@@ -164,8 +164,8 @@ _CLOCK_NAMES = {"instructions": "instruction", "contention": "contention"}
 def _check_clock(spec: ExperimentSpec, target: models.Target) -> None:
     if spec.measure.clock not in DRIVERS[target.driver].clocks:
         raise SubmissionRejected(
-            f"measure.clock: {target.name} is a machine, which has no {_CLOCK_NAMES[spec.measure.clock]} clock; "
-            'take "wall", or a guest as the target',
+            f"measure.clock: {target.name} is a metal machine, which has no {_CLOCK_NAMES[spec.measure.clock]} clock; "
+            'set "wall", or choose a guest as the target',
             place="measure.clock",
         )
 

@@ -63,7 +63,7 @@ def test_a_mail_that_no_mailer_builds_is_refused_beside_the_files(
 @pytest.mark.process
 def test_a_gap_is_told_and_the_word_is_a_checkbox(submitter: Client, taken: list[ExperimentSpec]) -> None:
     page = upload(submitter, GAP.encode(), boots="many").content.decode()
-    assert "It is incomplete: it has patch 2 of 3, 1, 3 are missing" in page
+    assert "It is incomplete: it has patch 2 of 3; missing: 1, 3" in page
     assert 'name="patch-0-partial"' in page
     submitter.post(
         "/experiments/new",

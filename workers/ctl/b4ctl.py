@@ -55,7 +55,7 @@ def _checked(client: Client, options: SubmitOptions, *, wait: bool) -> Iterator[
     try:
         asked = _description(options, client)
         if asked is None:
-            _say("there is no diff in it and b4 names no branch: nothing to check")
+            _say("it has no diff, and b4 names no branch with a base: nothing to check")
             return
         experiment = _experiment(client, asked)
         if wait:

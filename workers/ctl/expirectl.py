@@ -36,11 +36,11 @@ def show_or_expire(
         return
     went = plan.going if dry_run else expire(plan)
     _show(plan, went)
-    verb = "would go" if dry_run else "removed"
+    verb = "would be removed" if dry_run else "removed"
     out.print(
         Text(
-            f"{len(went)} things {verb}, {_size(went)}: of experiments that ended before {plan.before:%Y-%m-%d} "
-            f"({settings.KEEP_DAYS:g} days) and that nothing needs"
+            f"{len(went)} items {verb}, {_size(went)}: no longer needed, of experiments that ended before {plan.before:%Y-%m-%d} "
+            f"(more than {settings.KEEP_DAYS:g} days ago)"
         ),
         soft_wrap=True,
     )

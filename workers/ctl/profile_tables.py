@@ -257,7 +257,7 @@ def show_exact(console: Console, changes: Sequence[ExactChange], *, brief: bool 
             )
         if any(row.touched for row in patch):
             console.print(Text("  * in the patch's own diff"))
-        rest = f"{len(chance)} that differ between boots of one kernel too {change.of_chance:+,.2f}"
+        rest = f"{len(chance)} that also differ between boots of one kernel: {change.of_chance:+,.2f}"
         console.print(
             Text(f"  {len(patch)} changed by the patch {change.of_patch:+,.2f}; {rest}; {change.equal} equal")
         )

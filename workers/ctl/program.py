@@ -52,4 +52,4 @@ def _database_away(exc: Exception) -> str:
     if (kind.__module__, kind.__name__) != ("django.db.utils", "OperationalError"):
         return ""
     reason = (str(exc).strip().splitlines() or ["it says nothing"])[0]
-    return f"the lab's database does not answer ({reason[:300]}); where it is this machine's service: make status, make up"
+    return f"the lab's database does not answer ({reason[:300]}); if it runs on this machine, see make status and start it with make up"

@@ -112,7 +112,7 @@ def comparison(client: Client, experiment_id: int, link: str = "") -> Comparison
     data = client.comparison(experiment_id, link=link)
     if data.get("format") != FORMAT:
         raise ServerStrange(
-            f"{client.where} writes comparisons of format {data.get('format')}, this labctl reads {FORMAT}: update it"
+            f"{client.where} writes comparisons of format {data.get('format')}, this labctl reads {FORMAT}: update the older of the two"
         )
     return cast("ComparisonData", data)
 

@@ -81,7 +81,7 @@ class SubmitOptions:
         None
     )
     exact: Annotated[
-        bool, typer.Option("--exact", help="profile every instruction; takes --clock instructions")
+        bool, typer.Option("--exact", help="profile every instruction; needs --clock instructions")
     ] = False
     # What the options of MEASURE_OPTIONS say, by field.
     measure: Mapping[str, Any] = field(default_factory=dict)
@@ -128,13 +128,13 @@ def description(source: Path | None, options: SubmitOptions, client: Client) -> 
 
     if (source is None) == (not options.branch):
         raise SpecError(
-            "give a file (a description in TOML, an mbox, - for standard input), or --branch NAME"
+            "give either a file (a description in TOML, an mbox, - for standard input) or --branch NAME"
         )
     preferences = read_preferences()
     if source is None:
         base = options.base or str(preferences.defaults.get("base", "")) or newest_release(options.branch)
         if not base:
-            raise SpecError(f"give the start of {options.branch}: --base REVISION")
+            raise SpecError(f"{options.branch} has no v… tag to start from: give --base REVISION")
         return of_series(branch_series(options.branch, base), options, preferences, client, base)
     data = read_handed(source)
     if is_series(data):
@@ -150,7 +150,9 @@ def of_file(data: bytes, source: Path, chosen: SubmitOptions) -> Json:
 
     if chosen.workload or chosen.each or chosen.param or chosen.alternative is not None:
         options = "--workload, --param, --alternative and --each"
-        raise SpecError(f"{source} is a complete description; {options} are for a series")
+        raise SpecError(
+            f"{options} are for a series; {source} is a complete description: change the file instead"
+        )
     if chosen.partial:
         raise SpecError(f"--partial is for a series; in {source} write partial = true beside the patch")
     try:

@@ -114,7 +114,9 @@ def bisect(  # noqa: PLR0913
         text, base = _series(series)
         good = good or base
         if not (tree and good and bool(bad) != bool(text)):
-            raise typer.BadParameter("give --tree, --good and --bad (or --series in its place), or --trend")
+            raise typer.BadParameter(
+                "give --tree, --good and --bad (or --series instead of --bad), or only --trend"
+            )
         asked = BisectionRequest(
             tree=tree,
             good=good,

@@ -22,15 +22,17 @@ def withdraw_trust(
     ref: Annotated[
         str,
         typer.Option(
-            metavar="REF", help="its branch or tag, as KPERFLAB_VOUCHED named it; all of them without"
+            metavar="REF", help="its branch or tag, as KPERFLAB_VOUCHED named it; default: all of them"
         ),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="do it; without, show what it would cost")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="withdraw trust; without it, only show what that would cost")
+    ] = False,
 ) -> None:
     """Stop using what was compiled before now, on all machines of the lab; kernels are built again when they are needed.
 
-    First take the branch out of KPERFLAB_VOUCHED on every machine, and restart the lab's programs. It concerns all
-    trees: files compiled of one vouched branch answer builds of every tree.
+    First take the branch out of KPERFLAB_VOUCHED on every machine, and restart the lab's programs. This affects all
+    trees: files compiled from one vouched branch are used in builds of every tree.
     """
     losses = plan_withdrawal(tree, ref)
     _show(losses)
@@ -67,7 +69,7 @@ def _show(losses: Losses) -> None:
         _say("Nothing was compiled before: there is nothing to lose here")
     if losses.building:
         _say(
-            f"Builds under way, which end as they began: {losses.building}. No later build uses what they compile"
+            f"Builds under way, which finish with what they started with: {losses.building}. No later build uses what they compile"
         )
 
 
@@ -76,7 +78,7 @@ def _next(losses: Losses) -> None:
         more = ", …" if len(numbers) > MOST_LISTED else ""
         listed = ", ".join(map(str, numbers[:MOST_LISTED]))
         _say(
-            f"Open experiments may still boot kernels from before: {listed}{more}. `labctl cancel N`, then `labctl rerun N`"
+            f"Open experiments may still boot kernels from before: {listed}{more}. To rebuild them: `labctl cancel N`, then `labctl rerun N`"
         )
     _say(
         "Results from before stay. `labctl rerun N` builds the kernels of experiment N again and measures them"

@@ -184,7 +184,7 @@ def log(
     from time import sleep
 
     if bool(build) == bool(run_number):
-        raise typer.BadParameter("give --build or --run")
+        raise typer.BadParameter("give either --build or --run")
     offset = 0
     while True:
         part = client.log("builds" if build else "runs", build or run_number, offset)

@@ -92,7 +92,7 @@ def test_settings_of_the_person_do_not_change_what_is_sent(tree: Path) -> None:
     [
         ("topik", "v6.1", 'no revision "topik"'),
         ("topic", "v6.2", 'no revision "v6.2"'),
-        ("v6.1", "topic", "no commits that"),
+        ("v6.1", "topic", "adds no commits"),
         ("--output=x", "v6.1", "no revision"),
     ],
 )

@@ -34,14 +34,14 @@ def call(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
     ("argv", "said"),
     [
         (("frobnicate",), "No such command"),
-        (("submit", "--local"), "give a file"),
+        (("submit", "--local"), "give either a file"),
         (("watch",), "Missing argument 'EXPERIMENT'"),
         (("cmpare", "3"), "Did you mean 'compare'"),
         (("list", "--local", "--state", "don"), 'did you mean "done"'),
         (("list", "--local", "--server", "https://lab.example"), "give one of them"),
         (("list",), "add --local"),
         (("compare", "12345", "--local"), "there is no experiment 12345"),
-        (("log", "--local"), "labctl: give --build or --run"),
+        (("log", "--local"), "labctl: give either --build or --run"),
         (("run", "12345", "--local"), "there is no experiment 12345"),
     ],
 )

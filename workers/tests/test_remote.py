@@ -150,7 +150,7 @@ def test_a_password_goes_in_place_of_the_token() -> None:
         (
             problem(401, detail="Invalid token."),
             NotLetIn,
-            r"does not let you in \(Invalid token.\): labctl login",
+            r"does not let you in \(Invalid token.\): run labctl login",
         ),
         (problem(403, detail="a viewer may not submit"), Refused, "a viewer may not submit"),
         (problem(404, detail="there is no experiment 7"), Refused, "there is no experiment 7"),

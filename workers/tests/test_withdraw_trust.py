@@ -98,7 +98,7 @@ def test_builds_under_way_and_open_experiments_are_named(tree: Tree) -> None:
     experiment = make_grid()
     Build.objects.filter(pk=Build.objects.earliest("pk").pk).update(state=BuildState.BUILDING)
     text = withdraw("--yes")
-    assert "Builds under way, which end as they began: 1." in text
+    assert "Builds under way, which finish with what they started with: 1." in text
     assert f"Open experiments may still boot kernels from before: {experiment.pk}." in text
 
 

@@ -33,32 +33,32 @@ def places(series: Series) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize(
     ("mails", "said", "taken"),
     [
-        ([mail("[PATCH 1/2] a")], "it has patch 1 of 2, 2 is missing", [(1, 1, 2)]),
-        ([mail("[PATCH 2/2] a")], "it has patch 2 of 2, 1 is missing", [(1, 2, 2)]),
+        ([mail("[PATCH 1/2] a")], "it has patch 1 of 2; missing: 2", [(1, 1, 2)]),
+        ([mail("[PATCH 2/2] a")], "it has patch 2 of 2; missing: 1", [(1, 2, 2)]),
         (
             [mail("[PATCH v3 2/5] a")],
-            "version 3 has patch 2 of 5, 1, 3, 4, 5 are missing",
+            "version 3 has patch 2 of 5; missing: 1, 3, 4, 5",
             [(3, 2, 5)],
         ),
         (
             [mail("[PATCH v2 1/2] a"), mail("[PATCH v3 2/2] b")],
-            "version 3 has patch 2 of 2, 1 is missing; version 2 has 1",
+            "version 3 has patch 2 of 2; missing: 1; version 2 has 1",
             [(2, 1, 2), (3, 2, 2)],
         ),
         (
             [mail("[PATCH v2 1/2] a"), mail("[PATCH v2 2/2] b"), mail("[PATCH v3 2/2] b", line="c")],
-            "version 3 has patch 2 of 2, 1 is missing; version 2 has 1, 2",
+            "version 3 has patch 2 of 2; missing: 1; version 2 has 1, 2",
             [(2, 1, 2), (3, 2, 2)],
         ),
         (
             [mail("[PATCH 1/3] a"), mail("[PATCH 3/3] c"), talk("[PATCH 0/3] all")],
-            "it has patches 1, 3 of 3, 2 is missing",
+            "it has patches 1, 3 of 3; missing: 2",
             [(1, 1, 3), (1, 3, 3)],
         ),
         (
             [mail(f"[PATCH {number}/40] p{number}") for number in range(1, 40, 3)],
-            "it has patches 1, 4, 7, 10, 13, 16, 19, 22, 25, 28 and 3 more of 40, "
-            "2, 3, 5, 6, 8, 9, 11, 12, 14, 15 and 17 more are missing",
+            "it has patches 1, 4, 7, 10, 13, 16, 19, 22, 25, 28 and 3 more of 40; "
+            "missing: 2, 3, 5, 6, 8, 9, 11, 12, 14, 15 and 17 more",
             [(1, number, 40) for number in range(1, 40, 3)],
         ),
         (

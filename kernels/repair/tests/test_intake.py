@@ -193,7 +193,7 @@ def test_a_hunk_that_is_nowhere_is_refused_and_the_others_are_kept() -> None:
     assert refused.file == "lib/pool.c"
     assert refused.hunk.startswith("@@ -")
     assert "no place" in refused.reason
-    assert 'for "if (!--ticket->users)" the base has "if (!--ticket->owners)"' in refused.reason
+    assert 'the hunk has "if (!--ticket->users)", the base has "if (!--ticket->owners)"' in refused.reason
     assert "pool_peek" in intake.series.patches[0].diff
 
 

@@ -59,7 +59,7 @@ def test_hostile_damage_costs_what_it_is_allowed_to(name: str, monkeypatch: pyte
 def test_a_line_without_a_newline_in_the_middle_of_a_damaged_hunk_is_refused() -> None:
     damaged = stripped(MAIL).replace("spin_lock(&pool_lock);\n", f"spin_lock(&pool_lock);\n{NO_NEWLINE}\n", 1)
     intake = take_in(damaged.encode(), reader(BEFORE))
-    assert any("no newline" in refused.reason for refused in intake.refused)
+    assert any("missing newline" in refused.reason for refused in intake.refused)
     for patch in intake.series.patches:
         parse_diff(patch.diff)
 

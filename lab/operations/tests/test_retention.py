@@ -342,7 +342,7 @@ def test_its_submitter_and_operators_keep_an_experiment(home: Path) -> None:
     row = make_experiment(submitter=alice)
     assert keep_for(experiment_id=row.pk, by=alice, kept=True).kept
     assert not keep_for(experiment_id=row.pk, by=operator, kept=False).kept
-    with pytest.raises(NotAllowed, match="is alice's: its submitter and operators may keep it"):
+    with pytest.raises(NotAllowed, match="is alice's: only its submitter and operators may keep it"):
         keep_for(experiment_id=row.pk, by=bob, kept=True)
     with pytest.raises(NotAllowed, match="this token may not keep"):
         keep_for(experiment_id=row.pk, by=alice, kept=True, scopes=("read",))

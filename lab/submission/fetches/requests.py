@@ -98,7 +98,7 @@ def cancel_fetch(*, fetch_id: int, by: User, scopes: Sequence[str] | None = None
     row = own_fetch(fetch_id=fetch_id, by=by)
     if not may_change(by, row.user, scopes=scopes):
         raise NotAllowed(
-            f"fetch {fetch_id} is {row.user.username}'s: its submitter and operators may cancel it"
+            f"fetch {fetch_id} is {row.user.username}'s: only its submitter and operators may cancel it"
         )
     for state in OPEN:
         if move(

@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.hostile, pytest.mark.process]
 MAIL = (
     f"From: A <a@example.org>\nSubject: [PATCH v3 2/5] fs: one\n\nWhy.\n---\n{diff('fs/inode.c', 10, 'one')}"
 )
-SAID = "version 3 has patch 2 of 5, 1, 3, 4, 5 are missing"
-NOTE = "of 5 patches 1, 3, 4, 5 are missing, as the submitter allows"
+SAID = "version 3 has patch 2 of 5; missing: 1, 3, 4, 5"
+NOTE = "missing of 5 patches, as the submitter allows: 1, 3, 4, 5"
 
 
 def patch(**more: Any) -> list[dict[str, Any]]:

@@ -37,12 +37,12 @@ def described(tmp_path: Path, settings: Any) -> dict[str, Any]:
 def test_a_gap_is_a_problem_and_the_word_makes_a_preview_of_it(ask: As, described: dict[str, Any]) -> None:
     refused = ask("alice").post("experiments/preview/", described | {"series": GAP})
     assert refused.status_code == 422
-    assert "version 2 has patch 2 of 3, 1, 3 are missing" in refused.json()["detail"]
+    assert "version 2 has patch 2 of 3; missing: 1, 3" in refused.json()["detail"]
     preview = ask("alice").post("experiments/preview/", described | {"series": GAP, "partial": True}).json()
     (switch,) = preview["switches"]
     (patch,) = switch["patches"]
     assert (patch["version"], patch["number"], patch["total"], patch["title"]) == (2, 2, 3, "fs: one")
-    assert switch["notes"] == ["of 3 patches 1, 3 are missing, as the submitter allows"]
+    assert switch["notes"] == ["missing of 3 patches, as the submitter allows: 1, 3"]
     assert not Experiment.objects.exists()
 
 

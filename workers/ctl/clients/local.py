@@ -79,7 +79,9 @@ class LocalClient(Client):
 
     def write_note(self, experiment_id: int, text: str) -> Json:
         """See Client."""
-        raise SpecError("a note needs an author: write it on a server, or on the pages")
+        raise SpecError(
+            "with --local a note has no author: give --server, or write it on the experiment's page"
+        )
 
 
 def api_here() -> Client:

@@ -21,7 +21,9 @@ def refusal(answer: httpx.Response, url: str) -> Refused:
     said = plain_line(document.get("detail") or document.get("title") or "")
     if status == 401:
         reason = f" ({said})" if said else ""
-        return kind(f"{url} does not let you in{reason}: labctl login, or a new token in LABCTL_TOKEN")
+        return kind(
+            f"{url} does not let you in{reason}: run labctl login, or set LABCTL_TOKEN to a valid token"
+        )
     if status == 404 and not document:
         return kind(f"{url} has no {answer.request.url.path}: is it a kperflab of this version?")
     return _refused(kind, said or f"HTTP {status} {answer.reason_phrase}", faults)
