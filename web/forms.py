@@ -109,7 +109,7 @@ def read_form(received: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -
     """Read what was typed."""
 
     def text(key: str) -> str:
-        return str(received.get(key, "")).strip()
+        return str(received.get(key, "")).replace("\0", "").strip()
 
     pasted = [switch for slot in range(SLOTS) if (switch := _switch(received, f"patch-{slot}")).filled]
     workloads = [key.removeprefix("preset-") for key in received if key.startswith("preset-")]
@@ -278,7 +278,7 @@ def read_params(text: str) -> tuple[dict[str, Any], str]:
             return params, f"“{line[:60]}” is not of the form parameter = value."
         try:
             params[key] = _toml_value(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             params[key] = value
     return params, ""
 

@@ -136,7 +136,12 @@ def without_empty_filters(
 
 def searched(query: QueryDict) -> str:
     """Return the words that a list is searched for."""
-    return query.get("search", "").replace("\0", "").strip()[:LONGEST]
+    return storable_word(query, "search").strip()[:LONGEST]
+
+
+def storable_word(query: QueryDict, name: str, most: int = 1000) -> str:
+    """Return a text of an address or a form without NUL, which PostgreSQL refuses; "" where it is not given."""
+    return query.get(name, "").replace("\0", "")[:most]
 
 
 def page_number(request: HttpRequest) -> int:

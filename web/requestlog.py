@@ -100,7 +100,7 @@ def observe(view: str, method: str, status: int, seconds: float) -> None:
 
 def counted_requests() -> CollectorRegistry:
     """Return the counts of all web processes of this machine."""
-    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+    if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         return REGISTRY
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

@@ -53,7 +53,7 @@ max_requests_jitter = 2_000
 
 def on_starting(server: Any) -> None:
     """Set the directory of the counts, which all processes inherit; `on_exit` removes it."""
-    os.environ.setdefault(COUNTED, tempfile.mkdtemp(prefix="kperflab-web-"))
+    os.environ[COUNTED] = os.environ.get(COUNTED) or tempfile.mkdtemp(prefix="kperflab-web-")
 
 
 def post_worker_init(worker: Any) -> None:

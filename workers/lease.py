@@ -136,7 +136,7 @@ class Lease:
                 self._renew()
             elif not is_held(self.claim):
                 self._lose()
-        except DatabaseError as exc:
+        except (DatabaseError, InterfaceError) as exc:
             log.warning(
                 "the claim of %s %s waits to be renewed: %s", self.claim.kind, self.claim.id, error_line(exc)
             )

@@ -122,7 +122,7 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
     """Return one verdict explained. root: the state root, where artifacts are. Raises UnknownRow."""
     rows = Comparison.objects.select_related("experiment", "case", "variant__build")
     row = one_row(
-        rows.filter(pk=comparison_id, experiment=experiment_id),
+        rows.filter(pk=comparison_id, experiment__pk=experiment_id),
         f"comparison {comparison_id} of experiment {experiment_id}",
     )
     bases = row.experiment.variants.select_related("build").filter(role=Role.BASE)

@@ -47,16 +47,18 @@ def check_url(url: str, *, private: bool) -> None:
     """Refuse a URL that can never be valid, whatever its name resolves to. Raises AddressRefused."""
     try:
         parsed = httpx.URL(url)
-    except httpx.InvalidURL as exc:
+        # A name in Punycode is decoded here.
+        host = parsed.host
+    except (httpx.InvalidURL, UnicodeError) as exc:
         raise AddressRefused(f'"{url}" is not an address: {exc}') from exc
-    if parsed.scheme not in _SCHEMES or not parsed.host:
+    if parsed.scheme not in _SCHEMES or not host:
         raise AddressRefused(f'"{url}" is not an address: write https://host/path')
     if parsed.scheme == "http" and not private:
         raise AddressRefused("use an https address: http can be read in transit")
     if parsed.userinfo:
         raise AddressRefused("the address must not contain a user name or password: enter it as the secret")
     try:
-        literal = ip_address(parsed.host)
+        literal = ip_address(host)
     except ValueError:
         return
     if not private:

@@ -154,7 +154,7 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
     """
     kind = kind_named(kind) if kind else _usual_kind(case_id)
     case = one_row(
-        Case.objects.select_related("experiment").filter(pk=case_id, experiment=experiment_id),
+        Case.objects.select_related("experiment").filter(pk=case_id, experiment__pk=experiment_id),
         f"case {case_id} of experiment {experiment_id}",
     )
     rows = (
@@ -196,7 +196,7 @@ def called(kind: str) -> str:
 
 def profiling_costs(case_id: int) -> tuple[ProfilingCost, ...]:
     """Return the overhead of each kind of profiles of a case, in the order of Profile.Kind."""
-    rows = Profile.objects.filter(run__case=case_id, run__state="done").values_list(
+    rows = Profile.objects.filter(run__case__pk=case_id, run__state="done").values_list(
         "kind", "lost", "overhead"
     )
     costs = []
@@ -218,7 +218,7 @@ def profiled_variants(case_id: int, *, kind: str) -> set[str]:
 def run_tree(run_id: int, *, kind: str = CPU) -> tuple[Profile, FrameTree]:
     """One run's profile of a kind, by itself and under the compiler's own names. Raises UnknownRow."""
     kind = kind_named(kind)
-    profiles = Profile.objects.filter(run=run_id, kind=kind).select_related("run__variant", "run__case")
+    profiles = Profile.objects.filter(run__pk=run_id, kind=kind).select_related("run__variant", "run__case")
     profile = one_row(profiles, f"{called(kind)} of run {run_id}")
     return profile, unpack(bytes(profile.tree))
 
@@ -231,7 +231,9 @@ def _aligned(blobs: tuple[bytes, ...], idle: bool, exact: bool) -> UnitedTree:
 
 def _usual_kind(case_id: int) -> str:
     """Return the kind of profile to show first: running CPUs, or the kind that exists."""
-    kinds = set(Profile.objects.filter(run__case=case_id, run__state="done").values_list("kind", flat=True))
+    kinds = set(
+        Profile.objects.filter(run__case__pk=case_id, run__state="done").values_list("kind", flat=True)
+    )
     return next((kind for kind in (CPU, EXACT, WAITING) if kind in kinds), CPU)
 
 

@@ -209,10 +209,13 @@ def _plain(access: Mapping[str, Any]) -> dict[str, Any]:
     """Return a fake target's access in a form that any database can store; its driver checks the meaning."""
     try:
         plain = dict(json.loads(json.dumps(dict(access), allow_nan=False)))
+        changed = plain != storable(plain)
+    except RecursionError:
+        raise FieldRefused("access", "access: is nested too deeply") from None
     except (TypeError, ValueError):
         raise FieldRefused(
             "access", "access: contains values that JSON cannot express, such as a date or nan"
         ) from None
-    if plain != storable(plain):
+    if changed:
         raise FieldRefused("access", "access: contains characters that are not allowed, such as NUL")
     return plain

@@ -163,4 +163,7 @@ def _asked(request: Request, *known: str) -> dict[str, Any]:
 
 
 def _symbols(asked: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(asked.get("symbols", "").replace(",", " ").split()[:_MOST_SYMBOLS])
+    symbols = tuple(asked.get("symbols", "").replace(",", " ").split())
+    if len(symbols) > _MOST_SYMBOLS:
+        raise ParameterRefused("symbols", f"give at most {_MOST_SYMBOLS}, not {len(symbols)}")
+    return symbols

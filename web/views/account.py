@@ -145,7 +145,7 @@ def issue(request: HttpRequest) -> HttpResponse:
 @require_POST
 def revoke(request: HttpRequest, token_id: str) -> HttpResponse:
     """End one of one's tokens."""
-    revoke_token(user=person(request), token_id=token_id)
+    revoke_token(user=person(request), token_id=token_id.replace("\0", ""))
     messages.success(request, "The token is revoked.")
     return redirect("account")
 

@@ -26,7 +26,7 @@ from lab.targets.fleet import read_fleet
 from lab.targets.health_overview import last_checks
 from lab.targets.quarantine import release_target
 from web.access import needs, person
-from web.listing import kept_filters, page_number, searched, without_empty_filters
+from web.listing import kept_filters, page_number, searched, storable_word, without_empty_filters
 from web.words import duration
 
 # A build and its artifact take some GiB; below this share of the disk the next ones may fail.
@@ -165,7 +165,7 @@ def return_claim(request: HttpRequest, kind: Kind, work: str) -> HttpResponse:
 @require_safe
 def audit_log(request: HttpRequest) -> HttpResponse:
     """Show the log; with ?refused=1 only refused requests, with ?person=NAME only those of one person."""
-    name, refused = request.GET.get("person", "")[:150], request.GET.get("refused") == "1"
+    name, refused = storable_word(request.GET, "person", 150), request.GET.get("refused") == "1"
     page = audit_page(page_number(request), name=name, refused=refused)
     return render(
         request, "web/audit.html", {"page": page, "name": name, "refused": refused, "days": KEPT_DAYS}

@@ -18,7 +18,7 @@ from lab.comparisons.regressions import (
 from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused, Outdated
 from web.access import needs, person
-from web.listing import kept_filters, page_number, searched, without_empty_filters
+from web.listing import kept_filters, page_number, searched, storable_word, without_empty_filters
 from web.views.explain import explain
 
 
@@ -27,9 +27,9 @@ def read_filter(query: QueryDict) -> RegressionFilter:
     state = query.get("state", "")
     return RegressionFilter(
         state=state if state in STATES else "open",
-        tree=query.get("tree", "")[:100],
-        workload=query.get("workload", "")[:100],
-        target=query.get("target", "")[:100],
+        tree=storable_word(query, "tree", 100),
+        workload=storable_word(query, "workload", 100),
+        target=storable_word(query, "target", 100),
         search=searched(query),
         primary=query.get("metrics") != "all",
     )
@@ -76,7 +76,7 @@ def _named(query: QueryDict) -> Regression:
     numbers = [query.get(key, "") for key in ("case", "variant")]
     if not all(number.isdecimal() and len(number) < 19 for number in numbers):
         raise Http404("this is not a regression")
-    return Regression(int(numbers[0]), int(numbers[1]), query.get("metric", ""))
+    return Regression(int(numbers[0]), int(numbers[1]), storable_word(query, "metric"))
 
 
 def _again(

@@ -21,7 +21,7 @@ from lab.trends.step_decisions import decide_steps, decisions_of
 from lab.trends.step_groups import MetricStep, StepGroup, group_steps
 from lab.trends.summary import TrendSummary
 from web.access import needs, person
-from web.listing import searched
+from web.listing import searched, storable_word
 
 STATES = ("open", "accepted", "ignored", "all")
 SORTS = {"size": "largest", "new": "newest", "name": "name"}
@@ -108,7 +108,7 @@ def decide(request: HttpRequest) -> HttpResponse:
     kept = request.POST.get("kept", "")[:2000]
     back = f"{reverse('trends')}{'?' if kept else ''}{kept}"
     try:
-        if pick := request.POST.get("bisect", ""):
+        if pick := storable_word(request.POST, "bisect"):
             _bisect(request, pick)
             return redirect(back)
         state = request.POST.get("state", "")

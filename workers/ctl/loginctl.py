@@ -2,10 +2,10 @@
 """`labctl login`, `logout`, `whoami` and `config`: the server, the user, and the source of each setting."""
 
 import getpass
+import re
 import socket
 import sys
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 from rich.text import Text
@@ -17,6 +17,9 @@ from workers.ctl.options import JSON, TABLE, Format, Server, err, out, print_jso
 from workers.ctl.plaintext import plain_line
 from workers.ctl.preferences import Preferences, config_file, read_preferences
 from workers.ctl.tokenfile import forget_token, keep_token, read_token
+
+# Traffic to these addresses stays on this machine.
+_HERE = re.compile(r"http://(localhost|127\.0\.0\.1|\[::1\])([:/]|$)")
 
 SCOPES = ("read", "submit", "operate")
 DAYS = 90
@@ -156,6 +159,5 @@ def _scopes(text: str) -> list[str]:
 
 
 def _warn_of_plain_http(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+    if url.startswith("http://") and not _HERE.match(url):
         err.print(Text(f"{url} is not https: password and token can be read on the way", style="yellow"))

@@ -74,7 +74,7 @@ def read_preferences() -> Preferences:
     if os.environ.get("LABCTL_SERVER"):
         server, origins["server"] = os.environ["LABCTL_SERVER"], "LABCTL_SERVER"
     local = mine.get("local", False) is True
-    if "LABCTL_LOCAL" in os.environ:
+    if os.environ.get("LABCTL_LOCAL"):
         local, origins["local"] = _switch("LABCTL_LOCAL"), "LABCTL_LOCAL"
     elif os.environ.get("LABCTL_SERVER"):
         # A server in the environment overrides `local` in a file.
@@ -121,7 +121,7 @@ def _read(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
         return {}
     except OSError as exc:
         raise SettingsWrong(f'cannot read "{path}": {exc.strerror}') from exc
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (ValueError, RecursionError) as exc:
         raise SettingsWrong(f"{path} is not valid TOML: {exc}") from exc
     for key in table:
         if key not in known and key in OWN:

@@ -146,20 +146,16 @@ def description(source: Path | None, options: SubmitOptions, client: Client) -> 
 
 def of_file(data: bytes, source: Path, chosen: SubmitOptions) -> Json:
     """Return a TOML file's description with its patches' texts in it, changed by the options. Raises SpecError."""
-    from lab.experiments.spec import inline_files
+    from lab.experiments.spec import inline_files, toml_mapping
 
-    if chosen.workload or chosen.each or chosen.param or chosen.alternative is not None:
-        options = "--workload, --param, --alternative and --each"
+    if chosen.workload or chosen.each or chosen.param or chosen.preset or chosen.alternative is not None:
+        options = "--workload, --preset, --param, --alternative and --each"
         raise SpecError(
             f"{options} are for a series; {source} is a complete description: change the file instead"
         )
     if chosen.partial:
         raise SpecError(f"--partial is for a series; in {source} write partial = true beside the patch")
-    try:
-        mapping = tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise SpecError(f"the description is not valid TOML: {exc}") from exc
-    mapping = inline_files(mapping, source.parent)
+    mapping = inline_files(toml_mapping(data), source.parent)
     if chosen.tree:
         mapping = {key: value for key, value in mapping.items() if key not in {"tree", "git"}} | tree_field(
             chosen.tree
@@ -269,7 +265,7 @@ def _param(text: str) -> Any:
     """Read a value as TOML; if it is not TOML, it is a text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -188,7 +188,7 @@ def _read(file: Path) -> dict[str, Any]:
         settings = tomllib.loads(file.read_text())
     except OSError as exc:
         raise typer.BadParameter(f'cannot read "{file}": {exc.strerror}') from exc
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (ValueError, RecursionError) as exc:
         raise typer.BadParameter(f"{file}: {exc}") from exc
     for key in settings:
         if key not in CHANGEABLE:

@@ -40,7 +40,7 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     except OSError as exc:
         raise SettingsWrong(f'cannot read "{path}": {exc.strerror}') from exc
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (ValueError, RecursionError) as exc:
         raise SettingsWrong(f"{path} is not valid TOML; remove it and log in again: {exc}") from exc
     if not all(isinstance(token, str) for token in table.values()):
         raise SettingsWrong(f"{path} does not contain tokens; remove it and log in again")

@@ -46,8 +46,8 @@ def trend(  # noqa: PLR0913  an argument is an option
     tree: Annotated[str, typer.Option(help="measure revisions of this tree: a name, URL or path")] = "",
     revisions: Annotated[str, typer.Option(help="range of revisions: older..newer")] = "",
     case: Annotated[str, typer.Option(help="workload:preset")] = "showgids:smoke",
-    boots: Annotated[int, typer.Option(help="rounds; each round boots every revision twice")] = 5,
-    every: Annotated[int, typer.Option(help="measure every Nth revision")] = 1,
+    boots: Annotated[int, typer.Option(min=1, help="rounds; each round boots every revision twice")] = 5,
+    every: Annotated[int, typer.Option(min=1, help="measure every Nth revision")] = 1,
     clock: ClockOption = "wall",
     target: Target = "guest",
     form: Format = TABLE,
@@ -57,6 +57,8 @@ def trend(  # noqa: PLR0913  an argument is an option
     on_this_machine(is_local)
     if bool(tree) != bool(revisions):
         raise typer.BadParameter("give --tree and --revisions, or neither")
+    if tree and key:
+        raise typer.BadParameter("give a trend to show, or --tree and --revisions to measure, not both")
     if tree:
         workload, _, preset = case.partition(":")
         wanted = RevisionRange(
@@ -97,26 +99,24 @@ def bisect(  # noqa: PLR0913
     preset: Annotated[str, typer.Option(help="its parameters")] = "smoke",
     metric: Annotated[str, typer.Option(help="metric to compare; default: the primary metric")] = "",
     clock: ClockOption = "wall",
-    boots: Annotated[int, typer.Option(help="boots of each comparison; 0 for as many as needed")] = 0,
-    most_boots: Annotated[int, typer.Option(help="maximum boots of an inconclusive comparison")] = 80,
-    improvement: Annotated[
-        bool, typer.Option(help="search for an improvement instead of a regression")
-    ] = False,
+    boots: Annotated[int, typer.Option(min=0, help="boots of each comparison; 0 for as many as needed")] = 0,
+    most_boots: Annotated[int, typer.Option(min=0, help="maximum boots of an inconclusive comparison")] = 80,
+    improvement: Annotated[bool, typer.Option(help="search for an improvement")] = False,
     step_of: Annotated[str, typer.Option("--trend", help="bisect the last step of this trend")] = "",
     target: Target = "guest",
     is_local: Local = False,
 ) -> None:
     """Find the commit that changed a metric; the same command after a crash continues where it stopped."""
     on_this_machine(is_local)
+    if step_of and (good or bad or series or tree or metric or improvement):
+        raise typer.BadParameter("--trend names the tree, the revisions and the metric: leave the others out")
     if step_of:
         asked = _step_of(step_of, boots, most_boots)
     else:
         text, base = _series(series)
         good = good or base
         if not (tree and good and bool(bad) != bool(text)):
-            raise typer.BadParameter(
-                "give --tree, --good and --bad (or --series instead of --bad), or only --trend"
-            )
+            raise typer.BadParameter("give --tree, --good and --bad (or instead --series), or only --trend")
         asked = BisectionRequest(
             tree=tree,
             good=good,

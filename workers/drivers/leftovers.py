@@ -65,7 +65,7 @@ class Traces:
         base = (
             Path("/run")
             if os.geteuid() == 0
-            else Path(os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir()))
+            else Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
         )
         return base / self.prefix.rstrip("-")
 

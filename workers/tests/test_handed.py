@@ -158,7 +158,7 @@ def test_defaults_of_the_tree_fill_what_is_not_said(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (SubmitOptions(), "give a file"),
+        (SubmitOptions(), "give either a file"),
         (SubmitOptions(branch="topic", workload=["showgids"]), r"--tree NAME \(debian-6.1\)"),
         (SubmitOptions(branch="topic", tree="debian-6.1"), r"--workload NAME \(showgids, stat-walk\)"),
     ],
@@ -247,3 +247,12 @@ def test_a_file_is_changed_by_what_options_say(tmp_path: Path) -> None:
     assert told["patches"] == [{"name": "p", "text": "diff --git a/x b/x\n", "origin": "p.patch"}]
     with pytest.raises(SpecError, match="are for a series"):
         description(file, SubmitOptions(workload=["showgids"]), client())
+    with pytest.raises(SpecError, match="--preset"):
+        description(file, SubmitOptions(preset="large"), client())
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 5000, "x = " + "9" * 5000, "x = \xff", "x ="])
+def test_a_file_that_toml_cannot_read_is_refused_in_a_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(SpecError, match="TOML"):
+        description(tmp_path / "x.toml", SubmitOptions(), client())

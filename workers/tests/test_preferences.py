@@ -63,6 +63,9 @@ def test_the_environment_wins_over_files(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (preferences.server, preferences.local) == ("https://other.example", False)
     monkeypatch.setenv("LABCTL_LOCAL", "1")
     assert read_preferences().local
+    monkeypatch.delenv("LABCTL_SERVER")
+    monkeypatch.setenv("LABCTL_LOCAL", "")
+    assert read_preferences().local, "an empty variable changes nothing"
 
 
 @pytest.mark.parametrize("line", ['server = "https://evil.example"', 'token_file = "/tmp/x"', "local = true"])

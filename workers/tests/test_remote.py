@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 
 import httpx
@@ -240,3 +240,19 @@ def test_a_path_of_the_server_itself_is_asked_for_as_it_is() -> None:
     played = Played(fine())
     played.server().ask(Asking("GET", "/healthz"))
     assert str(played.asked[0].url) == f"{URL}/healthz"
+
+
+@pytest.mark.parametrize("value", [date(2026, 11, 20), float("nan"), {1, 2}])
+def test_what_json_cannot_say_is_refused_before_anything_is_sent(value: object) -> None:
+    played = Played(fine(id=7))
+    with pytest.raises(SettingsWrong, match="not to be written as JSON"):
+        played.client().submit({"name": value}, print)
+    assert played.asked == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[", "https://xn--", "ftp://lab.example", "https://user@lab.example", "lab"]
+)
+def test_a_server_that_is_no_address_is_refused_in_a_line(url: str) -> None:
+    with pytest.raises(SettingsWrong, match="is not an address"):
+        Server(url)

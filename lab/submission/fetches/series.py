@@ -100,7 +100,8 @@ def _divided(patch: Any, patches: Sequence[Any]) -> list[Any]:
     name = str(patch.get("name", ""))
     others = _names([other for other in patches if other is not patch])
     try:
-        parts = each_patch(Received(name, text, f"switch {name}"), others=others)
+        whole = Received(name, text, f"switch {name}")
+        parts = each_patch(whole, others=others, partial=patch.get("partial") is True)
     except FieldRefused as exc:
         raise FieldRefused("each", str(exc)) from exc
     return [{"name": part.name, "text": part.text} for part in parts]

@@ -27,6 +27,14 @@ UNKNOWN_END = {502, 504}
 TIMEOUT = httpx.Timeout(30.0, connect=10.0, read=300.0)
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts, host = urlsplit(url), httpx.URL(url).host
+    except (ValueError, httpx.InvalidURL):
+        return False
+    return parts.scheme in {"http", "https"} and bool(host) and not parts.username
+
+
 class Server:
     """One server and what is sent to it. Closing it closes the connections."""
 
@@ -41,8 +49,7 @@ class Server:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.url = url.rstrip("/")
-        parts = urlsplit(self.url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
+        if not _is_address(self.url):
             raise SettingsWrong(f'server: "{url}" is not an address; write https://lab.example.org')
         self._say, self._sleep = say, sleep or time.sleep
         self._attempts = 1 if hasty else ATTEMPTS
@@ -90,6 +97,11 @@ class Server:
                 headers=dict(asking.headers),
                 auth=asking.basic,
             )
+        except (TypeError, ValueError) as exc:
+            # httpx writes the body before it sends anything.
+            raise SettingsWrong(
+                f"{asking.path}: not to be written as JSON (dates are texts, in quotes): {exc}"
+            ) from exc
         except httpx.InvalidURL as exc:
             raise SettingsWrong(f'server: "{self.url}" is not an address: {exc}') from exc
 
