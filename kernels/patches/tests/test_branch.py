@@ -122,7 +122,7 @@ def test_a_name_that_git_could_misread_is_refused(fork: Fork, tree: SourceTree, 
 
 @pytest.mark.process
 def test_a_branch_without_commits_of_its_own_is_refused(fork: Fork, tree: SourceTree) -> None:
-    with pytest.raises(PatchRejected, match="has no commits"):
+    with pytest.raises(PatchRejected, match="adds no commits"):
         titles(fork.branch("main"), tree, "main")
 
 

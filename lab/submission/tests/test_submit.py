@@ -369,6 +369,6 @@ def test_a_target_that_is_disabled_is_not_offered(describe: Describe, home: Path
 def test_a_machine_has_no_instruction_clock(describe: Describe, home: Path) -> None:
     Target.objects.create(name="metal-1", driver="metal", access={"mac": "52:54:00:00:00:01"})
     spec = describe(target="metal-1", measure={"clock": "instructions", "boots": 2})
-    with pytest.raises(SubmissionRejected, match=r"measure\.clock: metal-1 is a machine") as refused:
+    with pytest.raises(SubmissionRejected, match=r"measure\.clock: metal-1 is a metal machine") as refused:
         submit_experiment(spec=spec, home=home)
     assert refused.value.place == "measure.clock"
