@@ -219,7 +219,7 @@ bool Compilation::find_resized(std::string &data) {
     if (before.size() != today.size())
         return false;
     Hollows hollow;
-    const std::vector<bool> marked = file_.to_compile({}, hollow);
+    const std::vector<bool> marked = file_.to_compare(hollow);
     const std::string text = file_.text(marked, hollow);
     file_.set_sizes(before);
     const std::string other = file_.text(marked, hollow);
@@ -294,15 +294,15 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
         return "assembler";
     if (source_.is_bound())
         return "release";
-    Hollows hollow;
-    std::vector<bool> marked = file_.to_compile(asked, hollow);
-    // Where more is compiled than the file reaches, what it reaches must do, too.
-    if (file_.has_hollow() && hollow != file_.hollow && !compiler_.accepts(file_.text(file_.kept, file_.hollow)))
-        marked = keep_mentioned(asked, hollow);
-    int status = compiler_.compile(file_.text(marked, hollow));
+    // Structures are compiled whole: gcc's code may depend on members that the file does not need (a flexible array at the end, or the
+    // members beside a list). The outlines, of which the key is made, must do, too.
+    std::vector<bool> marked = file_.to_compile(asked);
+    if (file_.has_hollow() && !compiler_.accepts(file_.text(file_.kept, file_.hollow)))
+        marked = keep_mentioned(asked);
+    int status = compiler_.compile(file_.text(marked));
     if (file_.has_hollow() && !compiler_.silent(status)) {
-        marked = keep_mentioned(asked, hollow);
-        status = compiler_.compile(file_.text(marked, hollow));
+        marked = keep_mentioned(asked);
+        status = compiler_.compile(file_.text(marked));
     }
     // gcc spares what macros made some warnings. Then the source itself is compiled, too.
     fresh.failed = status;
@@ -314,7 +314,7 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     std::string assembly;
     if (!read_file(temporary_(".s"), assembly))
         return "temporary";
-    if (!file_.unit.release.empty() && !has_release_as_text(file_.text(marked, hollow), assembly)) {
+    if (!file_.unit.release.empty() && !has_release_as_text(file_.text(marked), assembly)) {
         source_.note_bound();
         return "release";
     }
@@ -334,10 +334,10 @@ bool Compilation::has_release_as_text(std::string text, std::string assembly) co
 }
 
 // Notes that the file needs more than it seems to use, here and for all who read it again.
-std::vector<bool> Compilation::keep_mentioned(const std::vector<uint32_t> &asked, Hollows &hollow) {
+std::vector<bool> Compilation::keep_mentioned(const std::vector<uint32_t> &asked) {
     source_.keep_mentioned();
     key_ = source_.key();
-    return file_.to_compile(asked, hollow);
+    return file_.to_compile(asked);
 }
 
 void Compilation::keep(Entry &entry, Fresh &fresh) {

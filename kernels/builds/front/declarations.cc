@@ -115,16 +115,19 @@ bool Declarations::all_used() const {
     return true;
 }
 
-std::vector<bool> Declarations::to_compile(const std::vector<uint32_t> &numbers, Hollows &hollow_there) const {
+std::vector<bool> Declarations::to_compile(const std::vector<uint32_t> &numbers) const {
     std::vector<bool> marked = kept;
     for (size_t number = 0; number < marked.size(); number++)
         marked[number] = marked[number] || pieces.all[number].locals;
+    mark(numbers, marked);
+    return marked;
+}
+
+std::vector<bool> Declarations::to_compare(Hollows &hollow_there) const {
+    std::vector<bool> marked = kept, unknown(kept.size(), true);
+    for (size_t number = 0; number < marked.size(); number++)
+        marked[number] = marked[number] || pieces.all[number].locals;
     hollow_there = {std::vector<bool>(marked.size()), {}};
-    if (!numbers.empty() || !has_hollow()) {
-        mark(numbers, marked);
-        return marked;
-    }
-    std::vector<bool> unknown(marked.size(), true);
     for (auto &known : layouts)
         unknown[known.first] = false;
     reach_as_used(unit, pieces, reading, unknown, marked, hollow_there);

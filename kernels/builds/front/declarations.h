@@ -56,8 +56,10 @@ public:
     bool is_unused(uint32_t number) const { return pieces.all[number].header && !kept[number]; }
     // Whether something uses each thing that must be used.
     bool all_used() const;
-    // What to compile: the kept, those that have a say in the numbers of variables, and these numbers; and what of that is hollow.
-    std::vector<bool> to_compile(const std::vector<uint32_t> &numbers, Hollows &hollow_there) const;
+    // What to compile: the kept, those that have a say in the numbers of variables, and these numbers, with whole structures.
+    std::vector<bool> to_compile(const std::vector<uint32_t> &numbers) const;
+    // The kept and those that have a say in the numbers of variables, and what of that is hollow: what the compiler reads with other sizes.
+    std::vector<bool> to_compare(Hollows &hollow_there) const;
     // These structures with all that their layouts come from, as a preprocessed file.
     std::string structures(const std::vector<uint32_t> &numbers) const;
     // Marks these pieces, and of headers the pragmas and what may have names that the splitter does not see; and what all these reach.
