@@ -44,7 +44,7 @@ _REVISION = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,250}(?:[~^]\d{0,6})
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A source tree: a bare git repository, and the revision to use when none is given."""
+    """A source tree: a bare git repository and its default revision."""
 
     name: str
     repository: Path

@@ -3,9 +3,9 @@
 
 Revisions are numbered from 0, the good one, to `last`, the bad one. Each answer compares one of them with 0: bad (it
 shows the step), good (it does not), or untold (it does not build or boot, or its boots are inconclusive). The last one is
-compared first: if it does not show the step, there is nothing to search for. Then, between the latest good and the earliest bad
-one, the middle of the longest stretch of revisions not compared yet: the plain middle while none is untold, and otherwise a place
-far from untold ones, which come in stretches too.
+compared first: if it does not show the step, there is nothing to search for. Every later comparison takes a revision between the
+latest good and the earliest bad revision. Without untold revisions it is the middle. Otherwise it lies in the longest stretch that
+was not compared yet, far from the untold revisions, since these come in stretches too.
 """
 
 from collections.abc import Mapping

@@ -85,7 +85,7 @@ def claim_next_build(*, by: str, queue: str | None = None, experiment_id: int | 
 
 
 def claim_next_run(*, target: str, by: str, experiment_id: int | None = None) -> Claim | None:
-    """Claim the next run for a target; None if none is ready, or the target is booting or may not boot.
+    """Claim the next run for a target. Return None if no run is ready, or if the target is booting or may not boot.
 
     Raises UnknownRow where there is no such target.
     """

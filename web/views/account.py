@@ -41,7 +41,7 @@ _SCOPES = {
 
 
 class SignIn(LoginView):
-    """Sign in by name and password; a user who is already signed in is redirected."""
+    """Sign in with a name and a password; redirect users who are signed in already."""
 
     template_name = "web/sign_in.html"
     redirect_authenticated_user = True

@@ -77,7 +77,7 @@ def own_address(request: HttpRequest) -> str:
 
 
 def signature(request: HttpRequest) -> str:
-    """Return "Name <address>" of the user who is signed in, or "" if the user has no mail address."""
+    """Return the signed-in user's "Name <address>", or "" without a mail address."""
     user = request.user
     if not isinstance(user, User) or not user.email:
         return ""

@@ -24,7 +24,7 @@ from workloads.guest.greeting import read_hello
 from workloads.guest.records import Record
 
 STACKS_S = 5.0
-"""How long an interrupted guest may take to print its stacks; once it has, it resets, and the wait ends."""
+"""The time limit for an interrupted guest to print its stacks. The guest resets afterwards, which ends the wait early."""
 
 OWN_BEAT_S = 5.0
 """Seconds between the heartbeats that the session itself makes while a guest keeps back its records; a worker renews its claim at each."""

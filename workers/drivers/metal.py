@@ -144,7 +144,7 @@ class MetalDriver:
         return None
 
     def _greeted(self, stack: ExitStack, attempt: Attempt, before: int | None) -> MachineSession:
-        """Boot the kernel one way, up to its hello. before: the boot whose machine waits, for kexec; None is by power."""
+        """Boot the kernel up to its hello. before: start it by kexec from this boot, whose machine waits; None: start it by power."""
         request, access = attempt.request, attempt.access
         console = None
         if access.console.kind != "none":
