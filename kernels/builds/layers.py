@@ -74,7 +74,7 @@ class Layers:
     def make_room(self, size: int, what: str, *, spare: int = 0) -> int:
         """Ensure that `size` bytes are free, and return how many layers and sources were removed: unused ones, longest unused first.
 
-        spare: bytes to free if possible, beyond what is needed. Raises DiskFull, and removes nothing, if even all of them are too small for `size`.
+        spare: bytes that should be free, if possible. Raises DiskFull, and removes nothing, if even all of them are too small for `size`.
         """
         free, dropped = free_bytes(self.objects), 0
         kept = sorted(self._droppable()) if free < max(size, spare) else []

@@ -105,7 +105,8 @@ def _boots_waiting(fleet: Fleet) -> dict[str, _Waiting]:
             places = by_group[boots.group]
         else:
             # A target may be added between the two readings.
-            places = [names[boots.target or boots.asked]] if (boots.target or boots.asked) in names else []
+            own = names.get(boots.target or boots.asked)
+            places = [own] if own else []
         for name in places:
             line = waiting.setdefault(target_queue(name), _Waiting(0, 0.0))
             line.number += boots.ready

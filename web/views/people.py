@@ -65,7 +65,9 @@ def change(request: HttpRequest, user_id: int) -> HttpResponse:
     try:
         if "active" in request.POST:
             user = set_active(by=by, user_id=user_id, active=request.POST["active"] == "yes")
-            said = f"{user.username} can sign in again." if user.is_active else f"{user.username} is locked."
+            said = (
+                f"{user.username} can sign in again." if user.is_active else f"{user.username} is shut out."
+            )
         elif "email" in request.POST:
             user = change_address(by=by, user_id=user_id, email=request.POST["email"])
             said = (
