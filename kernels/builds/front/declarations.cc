@@ -21,6 +21,7 @@ std::string Declarations::find_kept() {
     if (!why.empty())
         return why;
     reading = read_runs(unit, pieces);
+    traits = Traits(unit, pieces);
     layouts.clear();
     entire.assign(pieces.all.size(), false);
     reach_again();
@@ -47,7 +48,7 @@ void Declarations::add_kept(Blake2b &hash, bool sized) const {
     for (size_t number = 0; number < kept.size(); number++) {
         const Piece &piece = pieces.all[number];
         if (hollow.is[number])
-            hash.add_sized(outlined(number, hollow, sized));
+            hash.add_sized(outlined(number, hollow, sized)).add_sized(traits.of(unit, number, piece));
         // One that is not kept still has a say in the numbers of the variables after it.
         if (!kept[number] && !piece.locals)
             continue;

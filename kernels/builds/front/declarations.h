@@ -12,6 +12,7 @@
 #include "digest.h"
 #include "outlines.h"
 #include "pieces.h"
+#include "traits.h"
 
 namespace front {
 
@@ -24,6 +25,7 @@ public:
     std::vector<bool> kept;    // by piece: reached
     Hollows hollow;
     Pieces pieces;
+    Traits traits;
 
     // By piece, what the compiler said of structures of which a part is needed. Those of which it says nothing are entire.
     std::map<uint32_t, Layout> layouts;

@@ -177,7 +177,8 @@ std::string outline(const Unit &unit, const Piece &piece, const std::vector<Memb
         if (!needed[number])
             continue;
         const Member &member = members[number];
-        if (number && !needed[number - 1] && layout.begins[number] != end)
+        // Even without a byte: gcc asks whether two members are neighbours (hoist_adjacent_loads).
+        if (number && !needed[number - 1])
             room(layout.begins[number] - end);
         for (uint32_t at = member.first; at < member.end; at++)
             text.append(unit.tokens[at].view()).push_back(' ');

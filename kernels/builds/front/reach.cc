@@ -211,7 +211,7 @@ private:
             next++;
         const bool declared = next < piece.end && tokens_[next].is(';') && piece.end - piece.first == 3;
         const bool pointed = next < piece.end && tokens_[next].is('*') && (is_parameter(piece, at) || !declares_whole(piece, next));
-        const bool hollow = tokens_[at].view() != "enum" && plain && (declared || (pointed && !names_type(piece, next)));
+        const bool hollow = tokens_[at].view() != "enum" && plain && (declared || (pointed && !names_type(piece, next) && !is_restricted(piece, next)));
         follow(tokens_[tag].name, hollow ? POINTED : WHOLE);
         seeker.tags.push_back(tokens_[tag].name);
         // What has this name may be copied by its type.
@@ -245,6 +245,14 @@ private:
     // Whether "typedef struct X *NAME;" gives the pointer a name of its own, by which it could be copied unseen.
     bool names_type(const Piece &piece, uint32_t at) const {
         return role_of(tokens_[piece.first]) == Role::Typedef && at + 3 >= piece.end;
+    }
+
+    // Whether one of these '*' promises that nothing else points there: gcc then follows all pointers in the structure, one by one if they are few.
+    bool is_restricted(const Piece &piece, uint32_t at) const {
+        for (; at < piece.end && (tokens_[at].is('*') || role_of(tokens_[at]) == Role::Qualifier); at++)
+            if (tokens_[at].view().find("restrict") != std::string_view::npos)
+                return true;
+        return false;
     }
 
     // Notes that the name after these '*' points to a structure.
