@@ -60,8 +60,31 @@ CHANGED = {
     "macro undone": (r"^#[ \t]*define[ \t]+(\w+)[^\n]*(?<!\\)\n", r"\g<0>#undef \g<1>\n"),
     "type's attribute": (r"^\};\n", "} __attribute__((aligned(32)));\n"),
 }
+_PLAIN = (
+    r"(?:unsigned (?:int|long|char|short)|int|long|bool|[us](?:8|16|32|64)|atomic_t|spinlock_t|struct \w+)"
+)
+# The same of structures alone: most leave the members' places as they are, and most files name no member that is changed.
+STRUCTURES = {
+    "volatile member": (rf"^\t(?={_PLAIN}[ \t]+\**\w+;\n)", "\tvolatile "),
+    "array without a size at the end": (r"^(?=\};\n)", "\tchar kp_fN[];\n"),
+    "empty member": (rf"^\t{_PLAIN}[ \t]+\**\w+;\n", r"\g<0>\tstruct { } kp_fN;\n"),
+    "alignment by an attribute": (r"^\};\n", "} __attribute__((aligned(64)));\n"),
+    "two members instead": (r"^\t(?:unsigned )?long([ \t]+\w+;\n)", r"\tunsigned int\g<1>\tint kp_fN;\n"),
+    "another sign": (r"^\tint(?=[ \t]+\w+;\n)", "\tunsigned int"),
+    "another pointer": (r"^\tstruct \w+[ \t]+\*(?=\w+;\n)", "\tvoid *"),
+    "bytes instead": (
+        r"^\t(?:unsigned )?long([ \t]+\w+);\n",
+        r"\tchar\g<1>[8] __attribute__((aligned(8)));\n",
+    ),
+    "in a structure": (r"^\t(?:unsigned )?long([ \t]+\w+;\n)", r"\tstruct { long kp_fN; }\g<1>"),
+    "one of two": (r"^\t((?:unsigned )?long[ \t]+\w+;\n)", r"\tunion { \g<1>\tvoid *kp_fN; };\n"),
+    "bits": (r"^\t(?:unsigned )?int([ \t]+\w+);\n", r"\tint\g<1>:32;\n"),
+    "bits that share a byte": (r"^\t(?:unsigned )?int([ \t]+\w+);\n", r"\tint\g<1>:3, kp_fN:29;\n"),
+    "field at the end": (r"^(?=\};\n)", "\tchar kp_fN;\n"),
+    "a list of two": (rf"^(\t{_PLAIN}[ \t]+\**\w+);\n", r"\g<1>[2];\n"),
+}
 MOVED = {"prototypes swapped": _PROTOTYPE, "functions swapped": _FUNCTION}
-KINDS = (*ADDED, *CHANGED, *MOVED)
+KINDS = (*ADDED, *CHANGED, *STRUCTURES, *MOVED)
 
 
 def change(text: str, kind: str, number: int, chance: random.Random) -> str | None:
@@ -75,7 +98,7 @@ def change(text: str, kind: str, number: int, chance: random.Random) -> str | No
             return None
         at = places[0] if kind.endswith("before all") else chance.choice(places)
         return text[:at] + ADDED[kind].replace("N", str(number)) + text[at:]
-    pattern, put = (MOVED[kind], "") if kind in MOVED else CHANGED[kind]
+    pattern, put = (MOVED[kind], "") if kind in MOVED else (CHANGED | STRUCTURES)[kind]
     matches = list(
         re.finditer(pattern, text, re.MULTILINE | (re.DOTALL if pattern == _COMMENT else re.NOFLAG))
     )

@@ -228,7 +228,7 @@ bool Compilation::find_resized(std::string &data) {
     if (!is_known)
         return false;
     const std::string tree = compiler_.tree(text);
-    const bool same = !tree.empty() && compiler_.tree(other) == tree;
+    const bool same = !tree.empty() && !file_.declares_one(tree) && compiler_.tree(other) == tree;
     store_.count(same ? "resized" : "size");
     if (!same)
         return false;

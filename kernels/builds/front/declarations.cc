@@ -203,6 +203,16 @@ void Declarations::set_sizes(const std::vector<uint64_t> &sizes) {
         layouts.at(part.first).size = *size++;
 }
 
+bool Declarations::declares_one(const std::string &tree) const {
+    for (auto &part : hollow.parts) {
+        const std::string tag = tag_of(unit, pieces.all[part.first]) + " ";
+        for (size_t at = tree.find(tag); at != tree.npos; at = tree.find(tag, at + 1))
+            if (tree[at + tag.size()] != '*')
+                return true;
+    }
+    return false;
+}
+
 // Says where the token stands that the next line begins with.
 void Declarations::add_marker(const Token &token, std::string &written) const {
     auto &file = unit.files[token.file];

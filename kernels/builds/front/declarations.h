@@ -48,6 +48,8 @@ public:
     // The sizes of these structures.
     std::vector<uint64_t> sizes() const;
     void set_sizes(const std::vector<uint64_t> &sizes);
+    // Whether a dump of functions declares a variable that is such a structure: its size is not printed.
+    bool declares_one(const std::string &tree) const;
     // A sum over all tokens, kept or not, and whether macros brought them: all that the compiler's complaints can come from.
     std::string whole() const;
     // A character for each token that is kept: whether a macro brought it.

@@ -112,17 +112,17 @@ private:
     const Piece &piece_;
 };
 
+std::string offset(const Unit &unit, const std::string &tag, uint32_t name) {
+    return "__builtin_offsetof(" + tag + "," + std::string(unit.tokens[name].view()) + ")";
+}
+
+}
+
 std::string tag_of(const Unit &unit, const Piece &piece) {
     uint32_t at = piece.first + 1;
     while (role_of(unit.tokens[at]) == Role::Attribute)
         at = after_attribute(unit.tokens, at, piece.end);
     return "struct " + std::string(unit.tokens[at].view());
-}
-
-std::string offset(const Unit &unit, const std::string &tag, uint32_t name) {
-    return "__builtin_offsetof(" + tag + "," + std::string(unit.tokens[name].view()) + ")";
-}
-
 }
 
 std::vector<Member> members_of(const Unit &unit, const Piece &piece) {

@@ -35,6 +35,8 @@ struct Layout {
     static constexpr uint64_t UNKNOWN = UINT64_MAX;
 };
 
+// "struct TAG", of a piece that defines it.
+std::string tag_of(const Unit &unit, const Piece &piece);
 // The members' declarations of a piece that defines a structure and nothing else; none where it has few, or what an outline would not keep.
 std::vector<Member> members_of(const Unit &unit, const Piece &piece);
 

@@ -13,7 +13,8 @@ constexpr std::string_view MEASURING[] = {"sizeof", "_Alignof", "__alignof", "__
 }
 
 Sizes::Sizes(const Unit &unit, const Reading &reading, std::function<void(uint32_t)> need)
-    : tokens_(unit.tokens), reading_(reading), need_(std::move(need)), measures_(unit.names.count()), auto_(unit.names.find("__auto_type")) {
+    : tokens_(unit.tokens), reading_(reading), need_(std::move(need)), measures_(unit.names.count()), auto_(unit.names.find("__auto_type")),
+      argument_(unit.names.find("__builtin_va_arg")) {
     for (auto word : MEASURING)
         if (auto number = unit.names.find(word); number >= 0)
             measures_[number] = true;
@@ -31,6 +32,8 @@ void Sizes::read(uint32_t at) {
     const Token &token = tokens_[at];
     if (token.is('*') && at >= asked_ && is_taken(at))
         read_operand(at + 1);
+    if (token.is('['))
+        read_element(at);
     if (token.kind() == Kind::Mark && token.size == 2 && (token.view() == "++" || token.view() == "--"))
         read_count(at);
     if (token.kind() != Kind::Word)
@@ -46,6 +49,8 @@ void Sizes::read(uint32_t at) {
         read_definition(at + 1);
     else if (token.name == auto_)
         read_auto(at + 1);
+    else if (token.name == argument_)
+        need_all(at + 1, behind(at + 1));
 }
 
 // One behind what begins here: a token, or all between brackets.
@@ -103,29 +108,68 @@ void Sizes::read_operand(uint32_t at) {
 uint32_t Sizes::read_typeof(uint32_t at) {
     const uint32_t end = behind(at) - 1;
     uint32_t name = end + 1;
-    while (name < piece_->end && (tokens_[name].is('*') || role_of(tokens_[name]) == Role::Qualifier))
-        name++;
-    if (name >= piece_->end || !is_name(tokens_[name]))
+    bool pointer = false;
+    for (; name < piece_->end && (tokens_[name].is('*') || role_of(tokens_[name]) == Role::Qualifier); name++)
+        pointer |= tokens_[name].is('*');
+    const bool named = name < piece_->end && is_name(tokens_[name]);
+    const bool literal = end + 2 < piece_->end && tokens_[end + 1].is(')') && tokens_[end + 2].is('{');
+    if (named ? !pointer || has_second(name) : literal)
+        need_value(at, end);
+    if (!named)
         return end;
-    while (at < end && tokens_[at].is('('))
-        at++;
-    if (name == end + 1 && tokens_[at].is('*'))
-        need_all(at, end);
     lead(tokens_[name].name, at, end);
     return name;
 }
 
 // "__auto_type NAME = WHAT;"
 void Sizes::read_auto(uint32_t at) {
-    uint32_t end = at, first = at + 2;
+    uint32_t end = at;
     for (int depth = 0; end < piece_->end && depth >= 0 && !(depth == 0 && tokens_[end].is(';')); end++)
         depth += step(tokens_[end]);
-    while (first < end && tokens_[first].is('('))
-        first++;
-    if (first < end && tokens_[first].is('*'))
-        need_all(first, end);
+    need_value(at + 2, end);
     if (at < end && is_name(tokens_[at]))
-        lead(tokens_[at].name, first, end);
+        lead(tokens_[at].name, at + 2, end);
+}
+
+// Whether another declarator comes behind the one that begins here.
+bool Sizes::has_second(uint32_t at) const {
+    for (int depth = 0; at < piece_->end && depth >= 0 && !(depth == 0 && tokens_[at].is(';')); at++) {
+        if (depth == 0 && tokens_[at].is(','))
+            return true;
+        depth += step(tokens_[at]);
+    }
+    return false;
+}
+
+// The value between these tokens may be a structure: what '*' or '[' gives, or something less plain.
+void Sizes::need_value(uint32_t first, uint32_t end) {
+    while (first + 1 < end && tokens_[first].is('(') && behind(first) == end)
+        first++, end--;
+    if (first < end && tokens_[end - 1].is(']')) {
+        const uint32_t open = before(end);
+        if (!tokens_[first].is('*') && open > first && is_name(tokens_[open - 1]))
+            return need_all(open - 1, open);
+    }
+    for (uint32_t at = first; at < end; at++)
+        if (tokens_[at].is('*') || tokens_[at].is('[') || tokens_[at].is('{') || tokens_[at].is('?'))
+            return need_all(first, end);
+}
+
+// An element of a list, as a whole an argument: those behind "..." have no type that names the structure.
+void Sizes::read_element(uint32_t at) {
+    const uint32_t end = behind(at);
+    if (at <= piece_->body || end >= piece_->end || !(tokens_[end].is(',') || tokens_[end].is(')') || tokens_[end].is(':')))
+        return;
+    uint32_t first = at;
+    while (first > piece_->first && (closes(tokens_[first - 1]) || is_name(tokens_[first - 1]) || is_member_mark(tokens_[first - 1])))
+        first = before(first);
+    if (first == at || first < piece_->body + 2)
+        return;
+    const Token &one = tokens_[first - 1], &other = tokens_[first - 2];
+    const bool argument = one.is(',') || one.is('?') || one.is(':') ||
+                          (one.is('(') && (is_name(other) || closes(other) || other.is(',') || other.is('(')));
+    if (argument)
+        need_all(is_name(tokens_[at - 1]) ? at - 1 : first, at);
 }
 
 // Outside of functions only the text tells which sizes and sums of addresses have a say.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Structures on whose size a piece may depend in a way that the compiler does not tell of (Compiler::tree): values outside of functions,
-// attributes, types that a function defines, variables that are copies, '++' and '--'.
+// attributes, types that a function defines, variables and values that are copies, '++' and '--'.
 #pragma once
 
 #include <functional>
@@ -35,6 +35,9 @@ private:
     void read_operand(uint32_t at);
     uint32_t read_typeof(uint32_t at);
     void read_auto(uint32_t at);
+    void read_element(uint32_t at);
+    bool has_second(uint32_t at) const;
+    void need_value(uint32_t first, uint32_t end);
     void read_value(uint32_t first, uint32_t end);
     void read_sizes(uint32_t first, uint32_t end);
     void read_definition(uint32_t at);
@@ -46,7 +49,7 @@ private:
     const Reading &reading_;
     const std::function<void(uint32_t)> need_;
     std::vector<bool> measures_;  // names that ask for a size
-    int64_t auto_;
+    int64_t auto_, argument_;
     const Piece *piece_ = nullptr;
     uint32_t asked_ = 0;  // where a question for a type or a size ends
     std::unordered_map<uint32_t, std::vector<uint32_t>> locals_;  // of the piece's own names, tags of what they point to

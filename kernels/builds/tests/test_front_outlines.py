@@ -87,6 +87,25 @@ SIZED = {
     "a variable of a copied type": (
         "void entry(struct large *a) { __typeof__(a) b = a; __typeof__(*b) c; c.second = b->second; take(&c); }"
     ),
+    "a value without a name": "void entry(struct large *a) { take(&(__typeof__(*a)){ .second = a->second }); }",
+    "a value of an element's type": "void entry(struct large *a) { take(&(__typeof__(a[0])){ .second = a->second }); }",
+    "a variable of an element's type": "void entry(struct large *a) { __typeof__(a[0]) b; b.second = a->second; take(&b); }",
+    "a variable of a member's element's type": "void entry(struct large *a) { __typeof__((a->next[0])) b; b.second = a->second; take(&b); }",
+    "a variable copied from an element": "void entry(struct large *a) { __auto_type b = a[0]; b.second = 1; take(&b); }",
+    "an element passed on": "void show(int, ...); void entry(struct large *a) { show(a->second, a[0]); }",
+    "all of it passed on": "void show(int, ...); void entry(struct large *a) { show(a->second, *a); }",
+    "an argument of its type": (
+        "void entry(int b, ...) { struct large *a = get_large(); __builtin_va_list list; __builtin_va_start(list, b);"
+        " take((void *)(a->second + __builtin_va_arg(list, __typeof__(*a)).second)); }"
+    ),
+    "an argument of an element's type": (
+        "void entry(int b, ...) { struct large *a = get_large(); __builtin_va_list list; __builtin_va_start(list, b);"
+        " take((void *)(a->second + __builtin_va_arg(list, __typeof__(a[0])).second)); }"
+    ),
+    "a variable of what is chosen": "void entry(struct large *a) { __typeof__(({ *a; })) b; b.second = a->second; take(&b); }",
+    "a variable after a pointer": "void entry(struct large *a) { __typeof__(*a) *c = a, b; b.second = c->second; take(&b); }",
+    "one of two passed on": "void show(int, ...); void entry(struct large *a, int b) { show(a->second, b ? a[0] : a[1]); }",
+    "an element of a member passed on": "void show(int, ...); void entry(struct large *a) { show(a->second, (a->next[0])); }",
     "steps back": "struct large *entry(struct large **a) { --*a; (*a)->second = 1; return (*a)--; }",
     "a step of a member": "void entry(struct large *a) { a->next->second = 1; a->next++; }",
     "a step of what is called for": "long entry(void) { return ++get_large()->next->second + (++get_large()->next)->second; }",

@@ -62,7 +62,10 @@ CASES = {
     "an array without a size": Case("last[4]", "last[]", PASSES),
     "an array without a size any more": Case("last[]", "last[4]", PASSES, HEADER),
     "an array type without a size": Case(
-        "bytes[4];", "bytes[];", PASSES, "typedef char bytes[4];\n" + PLAIN.replace("unsigned char last[4]", "bytes last")
+        "bytes[4];",
+        "bytes[];",
+        PASSES,
+        "typedef char bytes[4];\n" + PLAIN.replace("unsigned char last[4]", "bytes last"),
     ),
     "a volatile field": Case("char second", "volatile char second", PASSES),
     "a volatile field, spelled otherwise": Case("char second", "char __volatile__ second", PASSES),
@@ -74,9 +77,14 @@ CASES = {
         PASSES,
         "extern int kept;\n" + PLAIN.replace("char second", "__typeof__(kept) second"),
     ),
-    "a volatile field, one that was": Case("volatile char second", "char second", PASSES, PLAIN.replace("char second", "volatile char second")),
+    "a volatile field, one that was": Case(
+        "volatile char second", "char second", PASSES, PLAIN.replace("char second", "volatile char second")
+    ),
     "a volatile field behind a pointer to such": Case(
-        "char second;", "volatile char second;", PASSES, PLAIN.replace("int *pointer", "volatile int *pointer")
+        "char second;",
+        "volatile char second;",
+        PASSES,
+        PLAIN.replace("int *pointer", "volatile int *pointer"),
     ),
     "who has the alignment": Case(
         "last[4];\n};",
@@ -85,7 +93,9 @@ CASES = {
         ' if (a->seen.count[i]) { asm("mov %%gs:0,%0" : "=r" (a)); take(a->seen.count[i]); } } }\n',
     ),
     "an empty field between two": Case(
-        "int here;", "int here; struct {} none;", "int entry(struct large *a, int b) { return b ? a->here : a->there; }\n"
+        "int here;",
+        "int here; struct {} none;",
+        "int entry(struct large *a, int b) { return b ? a->here : a->there; }\n",
     ),
     "fields behind a restrict pointer": Case(
         "void *room[100];",
@@ -103,7 +113,9 @@ def program() -> Path:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_object_is_gccs_after_a_change_of_what_no_name_reaches(tmp_path: Path, program: Path, name: str) -> None:
+def test_an_object_is_gccs_after_a_change_of_what_no_name_reaches(
+    tmp_path: Path, program: Path, name: str
+) -> None:
     bench, case = Bench(tmp_path / "bench", program), CASES[name]
     assert case.header.count(case.old) == 1
     bench.write(h_h=case.header, a_c=f'#include "h.h"\n{case.source}')
@@ -119,7 +131,11 @@ def test_a_change_of_neither_is_answered(tmp_path: Path, program: Path) -> None:
     bench = Bench(tmp_path / "bench", program)
     bench.write(h_h=HEADER, a_c=f'#include "h.h"\n{PASSES}')
     bench.compile("front", *FLAGS)
-    bench.write(h_h=HEADER.replace("char second", "unsigned char second").replace("typedef int word", "typedef unsigned word"))
+    bench.write(
+        h_h=HEADER.replace("char second", "unsigned char second").replace(
+            "typedef int word", "typedef unsigned word"
+        )
+    )
     bench.events()
     assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
     assert bench.events()[-1] == "hit"
