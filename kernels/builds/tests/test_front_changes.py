@@ -17,6 +17,8 @@ HEADER = """#define SIZE 4
 struct shape {
 	int width;
 	int height;
+	unsigned long area;
+	struct shape *next;
 };
 enum colour {
 	RED,
