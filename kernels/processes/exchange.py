@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -48,13 +49,13 @@ class _Reader:
 
 def talk(
     process: subprocess.Popen[bytes],
-    data: bytes,
+    data: bytes | IO[bytes],
     *,
     seconds: float,
     most_output: int,
     watch: Callable[[bytes], None] | None = None,
 ) -> tuple[bytes, bytes]:
-    """Send `data`, wait for the end of a process that leads its own session, and return its stdout and the end of its stderr.
+    """Send bytes, or what is left of an open file, wait for the end of a process that leads its own session, and return its stdout and the end of its stderr.
 
     watch: gets the end of stderr from time to time, in the caller's thread, and once when all of it is read. Raises OutputTooLong,
     subprocess.TimeoutExpired; then the process and all that it started are killed.
@@ -94,6 +95,9 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _write(stream: IO[bytes], data: bytes) -> None:
+def _write(stream: IO[bytes], data: bytes | IO[bytes]) -> None:
     with contextlib.suppress(BrokenPipeError), stream:
-        stream.write(data)
+        if isinstance(data, bytes):
+            stream.write(data)
+        else:
+            shutil.copyfileobj(data, stream, 1 << 20)

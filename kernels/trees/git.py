@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import IO
 
 from kernels.errors import DiskFull, GitFailed, HostUnfit, OutputTooLong
 from kernels.processes.exchange import talk
@@ -116,7 +117,7 @@ def hide_password(text: str) -> str:
 
 def try_git(
     *arguments: str,
-    data: bytes = b"",
+    data: bytes | IO[bytes] = b"",
     environment: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
     most_bytes: int | None = None,
@@ -126,8 +127,9 @@ def try_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git and return its status and output, whatever the status; stderr is cut to its last 64 KiB.
 
-    most_bytes: the size of the largest file it may write; most_memory: the bytes it may allocate; most_output: the bytes it may print;
-    watch: gets the end of stderr while git runs. Raises GitFailed at the deadline, OutputTooLong, HostUnfit, DiskFull.
+    data: bytes, or an open file of which the rest is sent. most_bytes: the size of the largest file it may write; most_memory: the
+    bytes it may allocate; most_output: the bytes it may print; watch: gets the end of stderr while git runs. Raises GitFailed at the
+    deadline, OutputTooLong, HostUnfit, DiskFull.
     """
     limits = {"fsize": most_bytes, "data": most_memory}
     options = [f"--{name}={value}" for name, value in limits.items() if value is not None]

@@ -120,7 +120,7 @@ def _index(repository: Path, source: IO[bytes], place: Path, commit: str, *, sha
         # A commit without its history has links that lead nowhere; the objects that it needs are checked afterwards.
         "--strict" if not shallow else "--fsck-objects",
         f"--max-input-size={MOST_BYTES}",
-        data=source.read(MOST_BYTES + 1),
+        data=source,
     )
     if done:
         raise BundleRefused(f"the bundle of {commit[:12]} is damaged: {done}")
@@ -138,7 +138,7 @@ def _must_be_whole(repository: Path, place: Path, commit: str, base: str) -> Non
         raise BundleRefused(f"the bundle of {commit[:12]} lacks a part of it: {said}")
 
 
-def _in_place(repository: Path, place: Path, *arguments: str, data: bytes = b"") -> str:
+def _in_place(repository: Path, place: Path, *arguments: str, data: bytes | IO[bytes] = b"") -> str:
     """Run a git command whose new objects go to a separate place; return git's complaint, empty if there is none."""
     environment = {
         "GIT_OBJECT_DIRECTORY": str(place),

@@ -2,7 +2,7 @@
 """Query parameters of lists, all of them strict: an unknown or meaningless parameter is refused, not ignored."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -91,6 +91,14 @@ class WordFilter(django_filters.ChoiceFilter):  # type: ignore[misc]
         extend_schema_field({"type": "string", "enum": names})(self)
 
 
+def refuse_others(request: Request, known: Collection[str] = ()) -> None:
+    """Raise ParameterRefused if the address has a parameter that is not known, naming the nearest."""
+    for name in request.query_params:
+        if name not in known:
+            way_out = nearest(name[:40], sorted(known)) if known else "leave it out"
+            raise ParameterRefused(name[:40], f"there is no such parameter; {way_out}")
+
+
 class Known(BaseFilterBackend):
     """Refuses parameters that a list does not have, naming the nearest."""
 
@@ -106,10 +114,7 @@ class Known(BaseFilterBackend):
         for name, value in request.query_params.items():
             if not value and name != "search":
                 raise ParameterRefused(name[:40], "it is empty; leave it out")
-            if name not in known:
-                raise ParameterRefused(
-                    name[:40], f"there is no such parameter; {nearest(name[:40], sorted(known))}"
-                )
+        refuse_others(request, known)
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from lab.errors import FileGone, UnknownRow
 from lab.storage.files import KeptFile
 from lab.validation_messages import nearest
+from web.api.filters import refuse_others
 from web.api.problems import ParameterRefused, Problem, Refusal
 
 # The most bytes in one answer; Log-Next says where the next answer begins.
@@ -72,9 +73,7 @@ def log_from(request: Request, file: KeptFile, *, over: bool) -> HttpResponse:
 
 
 def _offset(request: Request) -> int:
-    for name in request.query_params:
-        if name != "offset":
-            raise ParameterRefused(name[:40], 'there is no such parameter; valid: "offset"')
+    refuse_others(request, ("offset",))
     offset = request.query_params.get("offset", "0")
     if not _NUMBER.fullmatch(offset) or int(offset) > MOST_OFFSET:
         raise ParameterRefused("offset", f'"{offset[:40]}" is not a number of bytes')

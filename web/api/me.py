@@ -26,6 +26,7 @@ from lab.people.tokens import (
 from lab.people.tokens import scopes_of as scopes_of_user
 from web.api.auth import InPerson, OwnThings, PasswordAuth, SignedIn, scopes_of
 from web.api.fields import Body, Text, Truth, Whole, Word, taken
+from web.api.filters import refuse_others
 from web.api.resource import View
 from web.api.shapes import Row
 
@@ -101,6 +102,7 @@ class Me(View):
     @extend_schema(operation_id="me", responses=MeShape)
     def show(self, request: Request) -> Response:
         """Return the caller and their permissions."""
+        refuse_others(request)
         return self._answer(request)
 
     @extend_schema(operation_id="change_me", request=WantedMe, responses=MeShape)
@@ -137,6 +139,7 @@ class Tokens(View):
 
     def list(self, request: Request) -> Response:
         """One's own tokens, the newest first."""
+        refuse_others(request)
         return Response([_shown(token) for token in list_tokens(cast("User", request.user))])
 
     @extend_schema(request=WantedToken, responses={201: IssuedShape})

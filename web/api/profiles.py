@@ -19,6 +19,7 @@ from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.difference import SeenFrom
 from lab.profiles.exports.data import callers_text, profile_data, profile_file
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
+from web.api.filters import refuse_others
 from web.api.logs import TEXT, as_file, form_named, told_as_file
 from web.api.problems import ParameterRefused
 from web.api.resource import Plain, Resource, View
@@ -156,9 +157,7 @@ class ProfiledFiles(View):
 
 
 def _asked(request: Request, *known: str) -> dict[str, Any]:
-    for name in request.query_params:
-        if name not in known:
-            raise ParameterRefused(name[:40], f"there is no such parameter; valid: {', '.join(known)}")
+    refuse_others(request, known)
     return dict(request.query_params.items())
 
 

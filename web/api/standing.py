@@ -30,7 +30,7 @@ from lab.standing.changes import (
 from lab.trends.repeatability import Repeat, Repeatability, repeatability, repeats
 from web.api.auth import scopes_of
 from web.api.fields import Body, Text, Truth, Whole, taken
-from web.api.filters import Filters, TruthFilter
+from web.api.filters import Filters, TruthFilter, refuse_others
 from web.api.problems import within
 from web.api.resource import Resource
 from web.api.schema import Number
@@ -200,6 +200,7 @@ class Alerts(Resource):
     @action(detail=False, methods=["get"], pagination_class=None)
     def repeatability(self, request: Request) -> Response:
         """The share of repeated alerts that a later experiment of the same revision confirmed."""
+        refuse_others(request)
         counted = repeatability()
         return Response(
             asdict(counted) | {"share": counted.share, "repeats": [asdict(repeat) for repeat in repeats()]}

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,18 @@ def test_a_tree_that_could_not_be_made_is_not_there(bundles: tuple[Path, Path], 
 @pytest.mark.parametrize("commit", ["", "HEAD", "--all", "1" * 39, "g" * 40])
 def test_what_is_no_commit_is_in_no_repository(kernel: PretendKernel, commit: str) -> None:
     assert not has_commit(kernel.tree.repository, commit)
+
+
+def test_a_large_bundle_is_not_held_in_memory(kernel: PretendKernel, there: Path, tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(24 << 20).hex()
+    large = kernel.variant({"fs/large.c": noise})
+    bundle = tmp_path / "large.bundle"
+    write_bundle(kernel.tree.repository, large.commit, kernel.base.commit, bundle)
+    assert bundle.stat().st_size > 24 << 20
+    tracemalloc.start()
+    try:
+        take_bundle(there, bundle, large.commit, kernel.base.commit)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert has_commit(there, large.commit)

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from django.test import Client, RequestFactory
+from drf_spectacular.generators import SchemaGenerator
 
 from lab.tests.factories import make_grid
 from web.api.problems import broken, pointer
@@ -118,6 +119,17 @@ def test_a_parameter_that_means_nothing_is_told_by_its_name(
     (fault,) = refused.json()["errors"]
     assert fault["parameter"] == parameter
     assert told in fault["detail"]
+
+
+def test_no_list_ignores_a_parameter_that_it_does_not_have(ask: As) -> None:
+    paths = SchemaGenerator().get_schema(public=True)["paths"]  # type: ignore[no-untyped-call]
+    lists = [path for path, methods in paths.items() if "get" in methods and "{" not in path]
+    assert len(lists) > 20
+    answers = {path: ask("charlie").get(f"{path}?kperflab_none=1") for path in lists}
+    assert [path for path, answer in answers.items() if answer.status_code != 400] == []
+    for answer in answers.values():
+        assert answer.json()["errors"][0]["parameter"] == "kperflab_none"
+        assert "there is no such parameter" in answer.json()["errors"][0]["detail"]
 
 
 def test_a_search_of_many_words_is_refused_and_does_not_break_the_database(ask: As) -> None:
