@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl trend` and `labctl bisect`."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,21 @@ from workloads.instruction_clock import CLOCKS, Clock
 # Of `bisect`: found, nothing to find, inconclusive, the lab failed.
 EXIT_FOUND, EXIT_NO_STEP, EXIT_UNTOLD, EXIT_LAB = 0, 1, 2, 3
 
+# Options of `trend` that only a measurement has, and those of `bisect` that a trend answers.
+_MEASURES = {"case", "boots", "every", "clock", "target"}
+_OF_TREND = {
+    "good",
+    "bad",
+    "series",
+    "tree",
+    "workload",
+    "preset",
+    "metric",
+    "clock",
+    "improvement",
+    "target",
+}
+
 ClockOption = Annotated[str, typer.Option("--clock", help="wall or instructions")]
 Target = Annotated[str, typer.Option(help="the machine to boot on")]
 SCREEN = bisection.Screen(
@@ -41,7 +57,16 @@ def _clock(name: str) -> Clock:
     raise SpecError(f'clock: there is no clock "{name}"; there are {", ".join(CLOCKS)}')
 
 
+def _refuse_given(context: typer.Context, names: Collection[str], why: str) -> None:
+    """Raise BadParameter if one of these options was given, be it with its default value."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(f"{parameter.opts[0]}: {why}")
+
+
 def trend(  # noqa: PLR0913  an argument is an option
+    context: typer.Context,
     key: Annotated[str, typer.Argument(help="show this trend (a key from the list)")] = "",
     tree: Annotated[str, typer.Option(help="measure revisions of this tree: a name, URL or path")] = "",
     revisions: Annotated[str, typer.Option(help="range of revisions: older..newer")] = "",
@@ -59,6 +84,8 @@ def trend(  # noqa: PLR0913  an argument is an option
         raise typer.BadParameter("give --tree and --revisions, or neither")
     if tree and key:
         raise typer.BadParameter("give a trend to show, or --tree and --revisions to measure, not both")
+    if not tree:
+        _refuse_given(context, _MEASURES, "leave it out, or give --tree and --revisions to measure")
     if tree:
         workload, _, preset = case.partition(":")
         wanted = RevisionRange(
@@ -83,6 +110,7 @@ def trend(  # noqa: PLR0913  an argument is an option
 
 
 def bisect(  # noqa: PLR0913
+    context: typer.Context,
     good: Annotated[
         str,
         typer.Option(
@@ -108,9 +136,8 @@ def bisect(  # noqa: PLR0913
 ) -> None:
     """Find the commit that changed a metric; the same command after a crash continues where it stopped."""
     on_this_machine(is_local)
-    if step_of and (good or bad or series or tree or metric or improvement):
-        raise typer.BadParameter("--trend names the tree, the revisions and the metric: leave the others out")
     if step_of:
+        _refuse_given(context, _OF_TREND, "leave it out: --trend names it")
         asked = _step_of(step_of, boots, most_boots)
     else:
         text, base = _series(series)

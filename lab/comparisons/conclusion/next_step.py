@@ -56,7 +56,7 @@ def _baseless(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep | None:
     if facts.base.state != "failed" and (not dead or any(outcome.points for outcome in outcomes)):
         return None
     if facts.base.lab_fault or (dead and all(base.lab_fault for base in dead)):
-        return NextStep("repeat", "Submit it again: the lab failed, not the kernels.")
+        return NextStep("repeat", "Run it again: the lab failed, not the kernels.")
     if facts.base.state == "failed":
         return NextStep("fix", "Choose a base and a config that build.")
     return NextStep(
@@ -71,12 +71,12 @@ def _broken(outcomes: Sequence[CaseOutcome]) -> NextStep | None:
     failed = [outcome for outcome in outcomes if outcome.word in {"not-built", "not-booted"}]
     if not failed:
         measured = [outcome for outcome in outcomes if outcome.word != "not-measured"]
-        return None if measured else NextStep("repeat", "Submit it again.")
+        return None if measured else NextStep("repeat", "Run it again.")
     if all(
         outcome.kernel.lab_fault or (outcome.failed is not None and outcome.failed.lab_fault)
         for outcome in failed
     ):
-        return NextStep("repeat", "Submit it again: the lab failed, not the patch.")
+        return NextStep("repeat", "Run it again: the lab failed, not the patch.")
     who = listed((name(outcome.kernel.name) for outcome in failed), "kernels")
     return NextStep("fix", f"Fix {who} and submit again; the experiment's page links to the log.")
 

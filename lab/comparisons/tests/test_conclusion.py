@@ -219,7 +219,7 @@ def test_a_kernel_that_was_not_built() -> None:
 
 def test_a_kernel_that_was_not_built_for_a_fault_of_the_lab() -> None:
     evidence = facts(case({}), kernels=(replace(P, state="failed", lab_fault=True),))
-    assert text(evidence) == "No answer: p was not built. Submit it again: the lab failed, not the patch."
+    assert text(evidence) == "No answer: p was not built. Run it again: the lab failed, not the patch."
 
 
 def test_a_base_that_was_not_built() -> None:
@@ -257,7 +257,7 @@ def test_a_base_that_was_not_built_for_a_fault_of_the_lab() -> None:
     evidence = replace(facts(case({}), state="failed"), base=Kernel("base", state="failed", lab_fault=True))
     assert text(evidence) == (
         "No answer: the base kernel was not built, so there is nothing to compare with p. "
-        "Submit it again: the lab failed, not the kernels."
+        "Run it again: the lab failed, not the kernels."
     )
 
 
@@ -282,7 +282,7 @@ def test_a_base_whose_boots_the_lab_lost() -> None:
     assert text(facts(dead_base(base=lost))) == (
         "No answer: the base kernel did not finish a boot, so there is nothing to compare with p. "
         "stat-walk: 3 boots of the base got lost, which is the lab's fault. "
-        "Submit it again: the lab failed, not the kernels."
+        "Run it again: the lab failed, not the kernels."
     )
 
 
@@ -388,7 +388,7 @@ def test_nothing_measured_yet() -> None:
 
 
 def test_nothing_measured_at_all() -> None:
-    assert text(facts(case({}))) == "No answer: no boot was valid. Submit it again."
+    assert text(facts(case({}))) == "No answer: no boot was valid. Run it again."
 
 
 def test_a_paragraph_says_how_many_results_it_leaves_out() -> None:

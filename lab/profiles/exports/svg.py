@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A static flame graph as SVG: no script, no style sheet, every name escaped.
 
-Frames too thin to see are not drawn, nor those above the highest row.
+Frames too thin to see are not drawn, nor those above the highest row; a line below the title says how many.
 """
 
 import zlib
@@ -53,6 +53,7 @@ def write_svg(
         f'font-family="monospace" font-size="11" role="img">',
         f"<title>{_text(title)}</title>",
         f'<rect width="100%" height="100%" fill="#fff"/><text x="{MARGIN}" y="{MARGIN + 8}">{_text(title)}</text>',
+        f'<text x="{MARGIN}" y="{MARGIN + 8 + ROW}" fill="#666">{_left_out(len(tree) - len(drawn))}</text>',
     ]
     for node in drawn.tolist():
         x, width = MARGIN + left[node] * scale, weights[node] * scale
@@ -67,6 +68,13 @@ def write_svg(
         parts.append(_frame(name, words, colour, (x, y, width)))
     parts.append("</svg>\n")
     return "\n".join(parts)
+
+
+def _left_out(frames: int) -> str:
+    what = f"{frames:,} frames are" if frames > 1 else "1 frame is"
+    return (
+        f"{what} not drawn: thinner than {LEAST} of {WIDTH:.0f} pixels, or above row {ROWS}" if frames else ""
+    )
 
 
 def _lefts(tree: FrameTree, weights: NDArray[np.float64]) -> list[float]:

@@ -183,7 +183,16 @@ def test_a_picture_is_wellformed_and_its_frames_add_up(stacks: Stacks) -> None:
 
 def test_a_picture_of_ten_thousand_frames_has_a_highest_row() -> None:
     deep = {tuple(f"f{depth}" for depth in range(10_000)): 2}
-    assert len(write_svg(tree(deep), "deep")) < 200_000
+    picture = write_svg(tree(deep), "deep")
+    assert len(picture) < 200_000
+    assert "9,601 frames are not drawn" in picture
+
+
+def test_a_picture_says_how_many_frames_are_too_thin_for_it() -> None:
+    assert "1 frame is not drawn: thinner than 0.3" in write_svg(
+        tree({("wide",): 9_999, ("thin",): 1}), "two"
+    )
+    assert "not drawn" not in write_svg(tree({("wide",): 9, ("other",): 1}), "two")
 
 
 @pytest.mark.parametrize("write", [write_folded, write_script, write_pprof])
