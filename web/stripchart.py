@@ -7,7 +7,7 @@ from typing import Any
 
 from web.charts import PLOT_WIDTH, PlotFrame, tick
 from web.trendchart import round_marks
-from web.words import quantity
+from web.words import SPACE, number, quantity
 
 _LEFT, _TOP, _BOTTOM = 36, 6, 24
 _ROW, _LABEL = 62, 18
@@ -68,9 +68,13 @@ def strip_plot(rows: Sequence[StripRow], unit: str) -> dict[str, Any]:
                 "tall": _ROW - _LABEL - 4,
             }
         )
+    labels = [quantity(value, unit) for value in marks]
+    # The heading says the metric's own unit.
+    if unit and all(label.endswith(f"{SPACE}{unit}") for label in labels):
+        labels = [number(value) for value in marks]
     return {
         "frame": frame,
-        "ticks": [tick(across(value), quantity(value, unit)) for value in marks],
+        "ticks": [tick(across(value), label) for value, label in zip(marks, labels, strict=True)],
         "strips": strips,
     }
 

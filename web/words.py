@@ -11,7 +11,7 @@ from lab.comparisons.shape import ConclusionData
 NONE = "–"
 _MINUS = "\N{MINUS SIGN}"
 _THIN = "\N{NARROW NO-BREAK SPACE}"
-_SPACE = "\N{NO-BREAK SPACE}"
+SPACE = "\N{NO-BREAK SPACE}"
 _TIMES = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -35,7 +35,14 @@ def quantity(value: float | None, unit: str) -> str:
         seconds = value * _TIMES[unit]
         unit = next((name for name in ("s", "ms", "µs") if abs(seconds) >= _TIMES[name]), "ns")
         value = seconds / _TIMES[unit]
-    return f"{number(value)}{_SPACE}{unit}" if unit else number(value)
+    return f"{number(value)}{SPACE}{unit}" if unit else number(value)
+
+
+def between(low: float, high: float, unit: str) -> str:
+    """Both ends of an interval, their unit said once if it is the same: 1.2 to 3.4 ms, 980 µs to 1.02 ms."""
+    low_text, high_text = quantity(low, unit), quantity(high, unit)
+    (low_number, _, low_unit), high_unit = low_text.rpartition(SPACE), high_text.rpartition(SPACE)[2]
+    return f"{low_number if unit and low_unit == high_unit else low_text} to {high_text}"
 
 
 def times_between(low: float | None, high: float | None) -> str:
@@ -43,7 +50,7 @@ def times_between(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return ""
     text = quantity(high, "ns")
-    unit = text.rpartition(_SPACE)[2]
+    unit = text.rpartition(SPACE)[2]
     # Digits that the upper end does not have would say nothing.
     step = 10.0 ** (math.floor(math.log10(high)) - 3) if high > 0 else 1.0
     low = round(low / step) * step
@@ -52,7 +59,7 @@ def times_between(low: float | None, high: float | None) -> str:
 
 def change(ratio: float | None, *, fine: bool = False) -> str:
     """Return a ratio against the base as a signed change: 0.47 is −53.0 %, 1.0004 is +0.04 %."""
-    return _typographic(figures.change(ratio, fine=fine)).replace("%", f"{_SPACE}%")
+    return _typographic(figures.change(ratio, fine=fine)).replace("%", f"{SPACE}%")
 
 
 def interval(low: float | None, high: float | None, *, fine: bool = False) -> str:
@@ -63,17 +70,17 @@ def interval(low: float | None, high: float | None, *, fine: bool = False) -> st
 def prose(text: str) -> str:
     """Return a sentence with its numbers in the signs of print: −45.1 %, 1 825."""
     text = re.sub(r"(?<![\w.])-(?=\d)", _MINUS, text)
-    return re.sub(r"(?<=\d)%", f"{_SPACE}%", re.sub(r"(?<=\d),(?=\d{3})", _THIN, text))
+    return re.sub(r"(?<=\d)%", f"{SPACE}%", re.sub(r"(?<=\d),(?=\d{3})", _THIN, text))
 
 
 def share(part: float, whole: float) -> str:
     """A share of samples in percent."""
-    return f"{100 * part / whole:.2f}{_SPACE}%" if whole else NONE
+    return f"{100 * part / whole:.2f}{SPACE}%" if whole else NONE
 
 
 def duration(seconds: float | None) -> str:
     """A span of time as one would say it: 0.72 s, 46 s, 12 min 5 s, 2 h 3 min."""
-    return _typographic(figures.duration(seconds)).replace(" ", _SPACE)
+    return _typographic(figures.duration(seconds)).replace(" ", SPACE)
 
 
 def count(amount: int, noun: str, many: str = "") -> str:

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from web.charts import BAR_WIDTH, bar, histogram, span
+from web.stripchart import StripRow, strip_plot
 
 
 def test_no_change_lies_in_the_middle() -> None:
@@ -88,3 +89,19 @@ def test_variants_differ_by_dash_as_well_as_by_colour() -> None:
 def test_a_histogram_of_zeros_and_fractions_is_drawn() -> None:
     assert histogram({"base": {0.0: 4}}, "µs")["lines"][0]["samples"] == 4
     assert histogram({"base": {0.25: 4, 0.5: 1}}, "µs")["x_ticks"]
+
+
+@pytest.mark.parametrize(("unit", "labels"), [("cycles", False), ("", False), ("ns", True)])
+def test_an_axis_repeats_a_unit_only_if_it_is_not_that_of_the_heading(unit: str, labels: bool) -> None:
+    row = StripRow(
+        "base",
+        "",
+        [(12_000.0, [12_000.0], "", 1), (26_000.0, [26_000.0], "", 2)],
+        19_000.0,
+        12_000.0,
+        26_000.0,
+    )
+    ticks = [tick["label"] for tick in strip_plot([row], unit)["ticks"]]
+    assert len(ticks) > 1
+    assert all((label.endswith("µs")) == labels for label in ticks)
+    assert not any("cycles" in label for label in ticks)

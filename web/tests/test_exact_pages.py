@@ -78,7 +78,7 @@ def test_file_and_line_stand_with_a_function_where_the_line_tables_had_them(
 
 def test_nothing_exact_is_said_to_be_sampled(case: Case, page: Page) -> None:
     text = page(address(case, "?variant=p&against=base"))
-    for word in ("95 % interval", "busy samples", "perf script", "± ", "q over", "Show idle"):
+    for word in ("95&nbsp;% interval", "busy samples", "perf script", "± ", "q over", "Show idle"):
         assert word not in text, word
     assert "Show interrupts" in text
     assert 'data-kind="exact"' in text

@@ -258,7 +258,7 @@ def test_a_preview_marks_what_it_estimates_from_shipped_figures(
     text = submitter.post("/experiments/new", FILLED | {"preview": "1"}).content.decode()
     assert text.count(SHIPPED) == 3
     assert f"at least, once it starts; {SHIPPED}" in text
-    assert f"detected with 80 % power; {SHIPPED}" in text
+    assert f"detected with 80&nbsp;% power; {SHIPPED}" in text
     assert "earlier experiment" not in text
 
 

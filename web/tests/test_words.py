@@ -52,6 +52,19 @@ def test_times_are_told_in_the_unit_in_which_they_are_short(value: float, unit: 
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "unit", "text"),
+    [
+        (219_481, 249_995, "cycles", "219 481 to 249 995 cycles"),
+        (1_200_000, 3_400_000, "ns", "1.2 to 3.4 ms"),
+        (980_000, 1_020_000, "ns", "980 µs to 1.02 ms"),
+        (3, 4, "", "3 to 4"),
+    ],
+)
+def test_an_interval_says_its_unit_once(low: float, high: float, unit: str, text: str) -> None:
+    assert plain(words.between(low, high, unit)) == text
+
+
+@pytest.mark.parametrize(
     ("ratio", "text"),
     [(0.47, "-53.0 %"), (1.0004, "+0.04 %"), (1.02, "+2.0 %"), (3.5, "+250.0 %"), (1.0, "0.00 %")],
 )

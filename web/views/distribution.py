@@ -6,7 +6,7 @@ from typing import Any
 from lab.comparisons.distribution import TAILS, CaseSpread, MetricSpread, Tail, VariantSpread
 from lab.statistics.quantiles import Quantile
 from web.stripchart import StripRow, strip_plot
-from web.words import NONE, count, number, quantity
+from web.words import NONE, between, count, number, quantity
 
 _CERTAIN = 0.95
 
@@ -34,7 +34,7 @@ def _plot(metric: MetricSpread) -> dict[str, Any]:
 
 def _row(variant: VariantSpread, unit: str) -> StripRow:
     middle = variant.middle
-    reach = f" ({quantity(middle.low, unit)} to {quantity(middle.high, unit)})" if variant.counted > 1 else ""
+    reach = f" ({between(middle.low, middle.high, unit)})" if variant.counted > 1 else ""
     return StripRow(
         name=variant.variant,
         summary=f"{quantity(middle.value, unit)}{reach}, {count(variant.counted, 'boot')}{_again(variant)}",
