@@ -25,6 +25,15 @@ bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uin
     return tokens[at].is('(') || tokens[at].is(')');
 }
 
+bool has_second_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
+    for (int depth = 0; at < piece.end && depth >= 0 && !(depth == 0 && tokens[at].is(';')); at++) {
+        if (depth == 0 && tokens[at].is(','))
+            return true;
+        depth += step(tokens[at]);
+    }
+    return false;
+}
+
 uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end) {
     int depth = 0;
     for (at++; at < end; at++) {

@@ -63,6 +63,9 @@ bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_
 // Of a name within parentheses: whether they may be those of "(*NAME)", and not of parameters.
 bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
 
+// Whether another declarator comes behind the one, or the declaration, that begins at a token.
+bool has_second_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
 // One after the attribute that begins at a token, or `end`.
 uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end);
 

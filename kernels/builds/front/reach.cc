@@ -171,16 +171,6 @@ private:
         return false;
     }
 
-    // Whether a declaration that begins here has several declarators.
-    bool has_comma(uint32_t at, uint32_t end) const {
-        for (int depth = 0; at < end && depth >= 0 && !(depth == 0 && tokens_[at].is(';')); at++) {
-            if (depth == 0 && tokens_[at].is(','))
-                return true;
-            depth += step(tokens_[at]);
-        }
-        return false;
-    }
-
     // Whether each declaration has one declarator, so that a '*' after a tag says what is declared. Within braces a member or a
     // variable of an unknown structure is an error, but of an extern one.
     bool is_plain(const Piece &piece) const {
@@ -192,7 +182,7 @@ private:
                 depth -= token.is(')') || token.is(']') || token.is('}');
                 if (!depth && token.is(','))
                     return false;
-            } else if (depth && role_of(token) == Role::Extern && has_comma(at, piece.end)) {
+            } else if (depth && role_of(token) == Role::Extern && has_second_declarator(tokens_, piece, at)) {
                 return false;
             }
         }

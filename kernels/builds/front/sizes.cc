@@ -113,7 +113,7 @@ uint32_t Sizes::read_typeof(uint32_t at) {
         pointer |= tokens_[name].is('*');
     const bool named = name < piece_->end && is_name(tokens_[name]);
     const bool literal = end + 2 < piece_->end && tokens_[end + 1].is(')') && tokens_[end + 2].is('{');
-    if (named ? !pointer || has_second(name) : literal)
+    if (named ? !pointer || has_second_declarator(tokens_, *piece_, name) : literal)
         need_value(at, end);
     if (!named)
         return end;
@@ -131,20 +131,12 @@ void Sizes::read_auto(uint32_t at) {
         lead(tokens_[at].name, at + 2, end);
 }
 
-// Whether another declarator comes behind the one that begins here.
-bool Sizes::has_second(uint32_t at) const {
-    for (int depth = 0; at < piece_->end && depth >= 0 && !(depth == 0 && tokens_[at].is(';')); at++) {
-        if (depth == 0 && tokens_[at].is(','))
-            return true;
-        depth += step(tokens_[at]);
-    }
-    return false;
-}
-
-// The value between these tokens may be a structure: what '*' or '[' gives, or something less plain.
+// The value between these tokens may be a structure: what '*' or '[' gives, or something less plain. A type is none: its tag tells.
 void Sizes::need_value(uint32_t first, uint32_t end) {
     while (first + 1 < end && tokens_[first].is('(') && behind(first) == end)
         first++, end--;
+    if (first < end && tokens_[end - 1].is('*'))
+        return;
     if (first < end && tokens_[end - 1].is(']')) {
         const uint32_t open = before(end);
         if (!tokens_[first].is('*') && open > first && is_name(tokens_[open - 1]))

@@ -36,7 +36,6 @@ private:
     uint32_t read_typeof(uint32_t at);
     void read_auto(uint32_t at);
     void read_element(uint32_t at);
-    bool has_second(uint32_t at) const;
     void need_value(uint32_t first, uint32_t end);
     void read_value(uint32_t first, uint32_t end);
     void read_sizes(uint32_t first, uint32_t end);
