@@ -14,7 +14,7 @@ from lab.models import Fetch, User
 from lab.operations.limit_table import Limit
 from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
 from web.api.auth import SignedIn, scopes_of
-from web.api.filters import refuse_others
+from web.api.filters import PAGING, refuse_others
 from web.api.resource import Resource, View
 from web.api.shapes import DataShape, Row
 from web.api.submission import FetchDetail, FetchRow, fetch_line, fetch_shown
@@ -75,5 +75,5 @@ class LimitsView(View):
     @extend_schema(responses=LimitShape(many=True))
     def list(self, request: Request) -> Response:
         """All limits; a larger value is refused, with the name of the limit's subject."""
-        refuse_others(request)
+        refuse_others(request, PAGING)
         return Response(LimitShape(all_limits(), many=True).data)

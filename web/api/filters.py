@@ -91,6 +91,10 @@ class WordFilter(django_filters.ChoiceFilter):  # type: ignore[misc]
         extend_schema_field({"type": "string", "enum": names})(self)
 
 
+# A client that asks for pages may ask so for a list that is always whole.
+PAGING = ("page", "page_size")
+
+
 def refuse_others(request: Request, known: Collection[str] = ()) -> None:
     """Raise ParameterRefused if the address has a parameter that is not known, naming the nearest."""
     for name in request.query_params:

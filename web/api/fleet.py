@@ -20,7 +20,7 @@ from lab.runs.open_claims import ClaimLine, open_claims
 from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.workers import reported_workers
 from lab.targets.fleet import read_fleet
-from web.api.filters import refuse_others
+from web.api.filters import PAGING, refuse_others
 from web.api.resource import Resource, View
 from web.api.shapes import DataShape, Row, TableRow
 
@@ -62,7 +62,7 @@ class Queues(View):
 
     def list(self, request: Request) -> Response:
         """Every queue, by name."""
-        refuse_others(request)
+        refuse_others(request, PAGING)
         return Response([asdict(queue_line) for queue_line in queue_lines(reported_workers(), read_fleet())])
 
 
@@ -127,7 +127,7 @@ class Claims(View):
 
     def list(self, request: Request) -> Response:
         """Every claim, builds first."""
-        refuse_others(request)
+        refuse_others(request, PAGING)
         return Response([asdict(open_claim) for open_claim in open_claims()])
 
     @extend_schema(responses={204: None})

@@ -26,7 +26,7 @@ from lab.people.tokens import (
 from lab.people.tokens import scopes_of as scopes_of_user
 from web.api.auth import InPerson, OwnThings, PasswordAuth, SignedIn, scopes_of
 from web.api.fields import Body, Text, Truth, Whole, Word, taken
-from web.api.filters import refuse_others
+from web.api.filters import PAGING, refuse_others
 from web.api.resource import View
 from web.api.shapes import Row
 
@@ -139,7 +139,7 @@ class Tokens(View):
 
     def list(self, request: Request) -> Response:
         """One's own tokens, the newest first."""
-        refuse_others(request)
+        refuse_others(request, PAGING)
         return Response([_shown(token) for token in list_tokens(cast("User", request.user))])
 
     @extend_schema(request=WantedToken, responses={201: IssuedShape})

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from web.api.filters import refuse_others
+from web.api.filters import PAGING, refuse_others
 from web.api.problems import TYPES
 from web.api.resource import Plain, View
 
@@ -33,7 +33,7 @@ class Problems(View):
 
     def list(self, request: Request) -> Response:
         """The kinds of problems that answers name in `type`."""
-        refuse_others(request)
+        refuse_others(request, PAGING)
         return Response(
             [{"type": f"/api/v1/problems/#{kind}", "title": title} for kind, title in TYPES.items()]
         )
