@@ -55,8 +55,9 @@ def talk(
     most_output: int,
     watch: Callable[[bytes], None] | None = None,
 ) -> tuple[bytes, bytes]:
-    """Send bytes, or what is left of an open file, wait for the end of a process that leads its own session, and return its stdout and the end of its stderr.
+    """Send data, wait for the end of a process that leads its own session, and return its stdout and the end of its stderr.
 
+    data: bytes, or an open file, of which the rest is sent.
     watch: gets the end of stderr from time to time, in the caller's thread, and once when all of it is read. Raises OutputTooLong,
     subprocess.TimeoutExpired; then the process and all that it started are killed.
     """

@@ -295,7 +295,7 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     if (source_.is_bound())
         return "release";
     // Structures are compiled whole: gcc's code may depend on members that the file does not need (a flexible array at the end, or the
-    // members beside a list). The outlines, of which the key is made, must do, too.
+    // one that has the alignment). The outlines, of which the key is made, must do, too.
     std::vector<bool> marked = file_.to_compile(asked);
     if (file_.has_hollow() && !compiler_.accepts(file_.text(file_.kept, file_.hollow)))
         marked = keep_mentioned(asked);

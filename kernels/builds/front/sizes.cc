@@ -131,7 +131,7 @@ void Sizes::read_auto(uint32_t at) {
         lead(tokens_[at].name, at + 2, end);
 }
 
-// The value between these tokens may be a structure: what '*' or '[' gives, or something less plain. A type is none: its tag tells.
+// The value between these tokens may be a structure: what '*' or '[' gives, or something less plain. A type is no value: read_tag() sees its tag.
 void Sizes::need_value(uint32_t first, uint32_t end) {
     while (first + 1 < end && tokens_[first].is('(') && behind(first) == end)
         first++, end--;
@@ -147,7 +147,7 @@ void Sizes::need_value(uint32_t first, uint32_t end) {
             return need_all(first, end);
 }
 
-// An element of a list, as a whole an argument: those behind "..." have no type that names the structure.
+// A whole element of a list as an argument: behind "..." no type names the structure.
 void Sizes::read_element(uint32_t at) {
     const uint32_t end = behind(at);
     if (at <= piece_->body || end >= piece_->end || !(tokens_[end].is(',') || tokens_[end].is(')') || tokens_[end].is(':')))

@@ -2,7 +2,6 @@
 #include "traits.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "digest.h"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernels.builds.compiled_files import CompiledFiles
-from kernels.builds.front_program import FrontSettings, compile_front, front_identity, place_front
+from kernels.builds.front_program import FrontSettings, front_identity, place_front
 from kernels.builds.tests.front_cases import (
     CHANGES,
     CONTEXTS,
@@ -24,15 +24,8 @@ from kernels.builds.tests.front_cases import (
 )
 from kernels.builds.tests.front_runs import FLAGS, IDENTITY, Bench
 from kernels.builds.tests.pointer_cases import BEHIND, FAR, MORE, POINTING, Pointing
-from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture(scope="session")
-def program() -> Path:
-    """The front, compiled once for these sources."""
-    return compile_front(kept("front"))
 
 
 @pytest.fixture(scope="module")

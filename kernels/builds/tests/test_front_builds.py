@@ -15,10 +15,8 @@ import pytest
 from kernels.artifacts.store import Artifact, ArtifactStore
 from kernels.builds.builder import Builder, BuildRequest, Limits, ModuleSource
 from kernels.builds.compiled_files import TRUSTED
-from kernels.builds.front_program import compile_front
 from kernels.errors import CompileFailed
 from kernels.tests.cases import cases
-from kernels.tests.kept import kept
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 from kernels.trees.tree import NamedRevision
 
@@ -48,12 +46,6 @@ SPOILS = (
 )
 # Where it may not write.
 PLACES = ("/build/front/gcc", "/build/front/front.conf", "/build/compiled0/aa", "/build/compiled1/aa")
-
-
-@pytest.fixture(scope="session")
-def program() -> Path:
-    """The front, compiled once for these sources."""
-    return compile_front(kept("front"))
 
 
 @pytest.fixture(autouse=True)

@@ -11,20 +11,13 @@ from pathlib import Path
 import pytest
 
 from kernels.builds.compiled_files import CompiledFiles, is_whole
-from kernels.builds.front_program import FrontSettings, compile_front, place_front
+from kernels.builds.front_program import FrontSettings, place_front
 from kernels.builds.tests.front_cases import HEADER, MAIN
 from kernels.builds.tests.front_runs import IDENTITY, Bench
-from kernels.tests.kept import kept
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 _KEY = "ab" * 31 + ".o"
-
-
-@pytest.fixture(scope="session")
-def program() -> Path:
-    """The front, compiled once for these sources."""
-    return compile_front(kept("front"))
 
 
 @pytest.fixture

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kernels.builds.front_program import compile_front
 from kernels.builds.tests.front_runs import Bench
 from kernels.tests.cases import cases
-from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
 LARGE = """struct inner { int own; long other_own; };
@@ -61,7 +59,7 @@ RESIZED = {
     "a function": "void entry(struct large *a) { a->call(a->first, 2); }",
     "one of several": "int entry(struct large *a) { return a->two + *a->three; }",
     "what a function returns": "void entry(void) { get_large()->second = 1; }",
-    "a pointer of a pointer's type": "extern __typeof__(struct large *) kept; long entry(void) { __typeof__(const struct large *) a = kept; return a->second; }",
+    "a variable of a pointer's type": "extern __typeof__(struct large *) kept; long entry(void) { __typeof__(const struct large *) a = kept; return a->second; }",
     "a place": "long entry(struct large *a) { return __builtin_offsetof(__typeof__(*a), after) + a->second; }",
     "a member that is read once": (
         'long entry(struct large *a) { do { extern void fail(void) __attribute__((error("no"))); if (sizeof(a->second) > 8) fail(); } while (0);'
@@ -142,12 +140,6 @@ QUICK = (
     "bits",
     "room behind a list",
 )
-
-
-@pytest.fixture(scope="session")
-def program() -> Path:
-    """The front, compiled once for these sources."""
-    return compile_front(kept("front"))
 
 
 @pytest.fixture

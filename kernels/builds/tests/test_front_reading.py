@@ -28,12 +28,6 @@ def compare() -> Path:
     return compile_front(kept("front"), COMPARE)
 
 
-@pytest.fixture(scope="session")
-def program() -> Path:
-    """The front, compiled once for these sources."""
-    return compile_front(kept("front"))
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the headers, and one for the compiler's answers."""

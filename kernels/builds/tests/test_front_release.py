@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernels.builds.front_program import compile_front
 from kernels.builds.request import local_version
 from kernels.builds.tests.front_runs import Bench
-from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
 
@@ -38,12 +36,6 @@ BOUND = {
     "its name as a text": "#define TEXT(a) #a\n#define SPELT(a) TEXT(a)\nconst char *list[] = { SPELT(UTS_RELEASE), UTS_RELEASE };",
     "a bare release": "#define TEXT(a) #a\n#define SPELT(a) TEXT(a)\nconst char *list[] = { UTS_RELEASE, SPELT(6.1.0-k000000000000zq) };",
 }
-
-
-@pytest.fixture(scope="session")
-def program() -> Path:
-    """The front, compiled once for these sources."""
-    return compile_front(kept("front"))
 
 
 @pytest.fixture

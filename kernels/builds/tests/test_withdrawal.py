@@ -13,7 +13,6 @@ from kernels.builds.tests.test_front_builds import based as based
 from kernels.builds.tests.test_front_builds import compiled as compiled
 from kernels.builds.tests.test_front_builds import home_with_base as home_with_base
 from kernels.builds.tests.test_front_builds import own as own
-from kernels.builds.tests.test_front_builds import program as program
 from kernels.tests.pretend import PretendKernel
 
 pytestmark = pytest.mark.process
