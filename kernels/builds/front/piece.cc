@@ -3,6 +3,20 @@
 
 namespace front {
 
+uint32_t behind(const std::vector<Token> &tokens, uint32_t at, uint32_t end) {
+    for (int depth = 0; at < end; at++)
+        if ((depth += step(tokens[at])) <= 0)
+            return at + 1;
+    return at;
+}
+
+uint32_t before(const std::vector<Token> &tokens, uint32_t end, uint32_t first) {
+    int depth = step(tokens[--end]);
+    while (depth < 0 && end > first)
+        depth += step(tokens[--end]);
+    return end;
+}
+
 bool is_pointed(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
     if (at == piece.first || role_of(tokens[at - 1]) != Role::Tagged || tokens[at - 1].view() == "enum")
         return false;

@@ -49,6 +49,12 @@ inline int step(const Token &token) { return token.kind() == Kind::Mark ? STEPS.
 inline bool opens(const Token &token) { return step(token) > 0; }
 inline bool closes(const Token &token) { return step(token) < 0; }
 
+// One behind what begins at a token: it alone, or all between brackets.
+uint32_t behind(const std::vector<Token> &tokens, uint32_t at, uint32_t end);
+
+// Where that begins which ends before a token.
+uint32_t before(const std::vector<Token> &tokens, uint32_t end, uint32_t first);
+
 // Whether a member's name comes next.
 inline bool is_member_mark(const Token &token) { return token.is('.') || token.view() == "->"; }
 

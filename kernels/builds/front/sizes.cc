@@ -10,11 +10,14 @@ namespace {
 
 constexpr std::string_view MEASURING[] = {"sizeof", "_Alignof", "__alignof", "__alignof__"};
 
+// Whether parentheses behind this token may be those of a call.
+bool takes_arguments(const Token &token) { return is_name(token) || token.is(')') || token.is(']'); }
+
 }
 
 Sizes::Sizes(const Unit &unit, const Reading &reading, std::function<void(uint32_t)> need)
     : tokens_(unit.tokens), reading_(reading), need_(std::move(need)), measures_(unit.names.count()), auto_(unit.names.find("__auto_type")),
-      argument_(unit.names.find("__builtin_va_arg")) {
+      argument_(unit.names.find("__builtin_va_arg")), values_(unit, [this](uint32_t first, uint32_t end) { need_all(first, end); }) {
     for (auto word : MEASURING)
         if (auto number = unit.names.find(word); number >= 0)
             measures_[number] = true;
@@ -32,8 +35,10 @@ void Sizes::read(uint32_t at) {
     const Token &token = tokens_[at];
     if (token.is('*') && at >= asked_ && is_taken(at))
         read_operand(at + 1);
-    if (token.is('['))
-        read_element(at);
+    // Behind the arguments, for they may declare names.
+    if (token.is(')') && at > piece_->body)
+        if (const uint32_t open = before(at + 1); open > piece_->body && takes_arguments(tokens_[open - 1]))
+            values_.read_arguments(*piece_, open);
     if (token.kind() == Kind::Mark && token.size == 2 && (token.view() == "++" || token.view() == "--"))
         read_count(at);
     if (token.kind() != Kind::Word)
@@ -53,20 +58,24 @@ void Sizes::read(uint32_t at) {
         need_all(at + 1, behind(at + 1));
 }
 
-// One behind what begins here: a token, or all between brackets.
-uint32_t Sizes::behind(uint32_t at) const {
-    for (int depth = 0; at < piece_->end; at++)
-        if ((depth += step(tokens_[at])) <= 0)
-            return at + 1;
-    return at;
-}
-
-// Where that begins which ends before this.
-uint32_t Sizes::before(uint32_t end) const {
-    int depth = step(tokens_[--end]);
-    while (depth < 0 && end > piece_->first)
-        depth += step(tokens_[--end]);
-    return end;
+// Where the operand of a postfix operator begins: a name, a call, an element, a member, or what stands in brackets; `end` if there is none.
+uint32_t Sizes::operand_before(uint32_t end) const {
+    uint32_t first = end;
+    while (first > piece_->first) {
+        const Token &last = tokens_[first - 1];
+        // A block before brackets is a statement of its own, and before the operator a value: "(struct NAME){ … }".
+        if (last.is('}') && first < end && tokens_[first].is('('))
+            break;
+        if (is_name(last) && first >= piece_->first + 2 && is_member_mark(tokens_[first - 2]))
+            first -= 2;
+        else if (is_name(last))
+            return first - 1;
+        else if (closes(last))
+            first = before(first);
+        else
+            break;
+    }
+    return first;
 }
 
 // Whether this '*' may give what the name behind it points to.
@@ -79,9 +88,7 @@ bool Sizes::is_taken(uint32_t at) const {
 
 // What a '++' or '--' may move along a list of: the compiler tells sizes in sums, but not in these.
 void Sizes::read_count(uint32_t at) {
-    uint32_t first = at;
-    while (first > piece_->first && (closes(tokens_[first - 1]) || is_name(tokens_[first - 1]) || is_member_mark(tokens_[first - 1])))
-        first = before(first);
+    const uint32_t first = operand_before(at);
     if (first == at)
         return read_operand(at + 1);
     // Of A->B it is B.
@@ -145,23 +152,6 @@ void Sizes::need_value(uint32_t first, uint32_t end) {
     for (uint32_t at = first; at < end; at++)
         if (tokens_[at].is('*') || tokens_[at].is('[') || tokens_[at].is('{') || tokens_[at].is('?'))
             return need_all(first, end);
-}
-
-// A whole element of a list as an argument: behind "..." no type names the structure.
-void Sizes::read_element(uint32_t at) {
-    const uint32_t end = behind(at);
-    if (at <= piece_->body || end >= piece_->end || !(tokens_[end].is(',') || tokens_[end].is(')') || tokens_[end].is(':')))
-        return;
-    uint32_t first = at;
-    while (first > piece_->first && (closes(tokens_[first - 1]) || is_name(tokens_[first - 1]) || is_member_mark(tokens_[first - 1])))
-        first = before(first);
-    if (first == at || first < piece_->body + 2)
-        return;
-    const Token &one = tokens_[first - 1], &other = tokens_[first - 2];
-    const bool argument = one.is(',') || one.is('?') || one.is(':') ||
-                          (one.is('(') && (is_name(other) || closes(other) || other.is(',') || other.is('(')));
-    if (argument)
-        need_all(is_name(tokens_[at - 1]) ? at - 1 : first, at);
 }
 
 // Outside of functions only the text tells which sizes and sums of addresses have a say.

@@ -10,6 +10,7 @@
 
 #include "checks.h"
 #include "piece.h"
+#include "values.h"
 
 namespace front {
 
@@ -28,14 +29,14 @@ public:
 
 private:
     bool measures(const Token &token) const { return token.kind() == Kind::Word && measures_[token.name]; }
-    uint32_t behind(uint32_t at) const;
-    uint32_t before(uint32_t end) const;
+    uint32_t behind(uint32_t at) const { return front::behind(tokens_, at, piece_->end); }
+    uint32_t before(uint32_t end) const { return front::before(tokens_, end, piece_->first); }
+    uint32_t operand_before(uint32_t end) const;
     bool is_taken(uint32_t at) const;
     void read_count(uint32_t at);
     void read_operand(uint32_t at);
     uint32_t read_typeof(uint32_t at);
     void read_auto(uint32_t at);
-    void read_element(uint32_t at);
     void need_value(uint32_t first, uint32_t end);
     void read_value(uint32_t first, uint32_t end);
     void read_sizes(uint32_t first, uint32_t end);
@@ -49,6 +50,7 @@ private:
     const std::function<void(uint32_t)> need_;
     std::vector<bool> measures_;  // names that ask for a size
     int64_t auto_, argument_;
+    Values values_;
     const Piece *piece_ = nullptr;
     uint32_t asked_ = 0;  // where a question for a type or a size ends
     std::unordered_map<uint32_t, std::vector<uint32_t>> locals_;  // of the piece's own names, tags of what they point to
