@@ -6,7 +6,7 @@ at most --users files include. What boots, the modules and System.map must be eq
 aside; a kernel that does not compile must fail both ways. Each outcome is kept below --home as soon as it is known, and a
 later run with the same options builds the rest. The exit status is 1 if anything differs.
 
-    python -m bench.front_kernels [--changes N] [--minutes N] [--users N] [--tree NAME] [--home DIR] [--seed N] [--jobs N]
+    python -m bench.front_kernels [--first N] [--changes N] [--minutes N] [--users N] [--tree NAME] [--home DIR] [--seed N] [--jobs N]
 """
 
 import json
@@ -166,6 +166,7 @@ def report(outcomes: list[Outcome]) -> Iterator[str]:
 
 def main(
     changes: Annotated[int, typer.Option(help="of headers, those of earlier runs among them")] = 200,
+    first: Annotated[int, typer.Option(help="begin with this change: others were tried on another machine")] = 0,
     minutes: Annotated[float, typer.Option(help="begin no change after so long")] = 60,
     users: Annotated[int, typer.Option(help="take only headers that at most so many files include")] = 10_000,
     archive: Annotated[str, typer.Option("--tree", help=" or ".join(DEFAULT_ARCHIVES))] = "debian-6.1",
@@ -181,7 +182,7 @@ def main(
     request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
     trial = Trial(home, request, users, seed)
     done = {outcome.number for outcome in trial.outcomes()}
-    left = [number for number in range(changes) if number not in done]
+    left = [number for number in range(first, changes) if number not in done]
     with ProcessPoolExecutor(jobs) as processes:
         list(processes.map(partial(trial.run, until=until), left))
     outcomes = trial.outcomes()
