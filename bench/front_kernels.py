@@ -166,7 +166,9 @@ def report(outcomes: list[Outcome]) -> Iterator[str]:
 
 def main(
     changes: Annotated[int, typer.Option(help="of headers, those of earlier runs among them")] = 200,
-    first: Annotated[int, typer.Option(help="begin with this change: others were tried on another machine")] = 0,
+    first: Annotated[
+        int, typer.Option(help="begin with this change: others were tried on another machine")
+    ] = 0,
     minutes: Annotated[float, typer.Option(help="begin no change after so long")] = 60,
     users: Annotated[int, typer.Option(help="take only headers that at most so many files include")] = 10_000,
     archive: Annotated[str, typer.Option("--tree", help=" or ".join(DEFAULT_ARCHIVES))] = "debian-6.1",

@@ -105,7 +105,7 @@ private:
         if (header.path.find_first_of("\"\\") != header.path.npos)
             throw Unfit{"own-file"};
         header.number = unit_.files.size();
-        unit_.files.push_back({header.path, false});
+        unit_.files.push_back({header.path, false, header.text});
         header.used = true;
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "source_file.h"
 
+#include "indentation.h"
 #include "lines.h"
 #include "release.h"
 
@@ -68,13 +69,17 @@ std::string SourceFile::read(const Words &more) {
 
 std::string SourceFile::find_kept() {
     const std::string why = file.find_kept();
-    if (!why.empty() || !file.has_hollow())
+    if (!why.empty())
         return why;
+    if (may_mislead(file.unit, file.pieces))
+        return INDENTATION;
+    if (!file.has_hollow())
+        return "";
     if (plan_.aliases)
         layouts_.find(file);
     if (!plan_.aliases || store_.has(mentioned_name()))
         file.keep_mentioned();
-    return why;
+    return "";
 }
 
 bool SourceFile::compare() {

@@ -11,6 +11,9 @@
 
 namespace front {
 
+// Why gcc compiles a file of whose indentation it may complain.
+inline const std::string INDENTATION = "indentation";
+
 class SourceFile {
 public:
     SourceFile(const Plan &plan, const Store &store, const Temporary &temporary, const Compiler &compiler, const std::string &program);

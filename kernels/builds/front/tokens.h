@@ -64,6 +64,7 @@ private:
 struct Source {
     std::string_view name;  // as the line markers spell it
     bool system;            // the compiler says less about it
+    std::string_view text = {};  // what it contains, if we read it ourselves: unexpanded tokens stand there
 };
 
 // A macro that the preprocessor made use of, and where its line stands in the text.
