@@ -6,7 +6,7 @@ at most --users files include. What boots, the modules and System.map must be eq
 aside; a kernel that does not compile must fail both ways. Each outcome is kept below --home as soon as it is known, and a
 later run with the same options builds the rest. The exit status is 1 if anything differs.
 
-    python -m bench.front_kernels [--first N] [--changes N] [--minutes N] [--users N] [--tree NAME] [--home DIR] [--seed N] [--jobs N]
+    python -m bench.front_kernels [--first N] [--changes N] [--minutes N] [--users N] [--tree NAME] [--home DIR] [--seed N]
 """
 
 import json
@@ -36,6 +36,8 @@ from kernels.errors import CompileFailed
 from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, read_file, resolve
 
 _HEADER = re.compile(r"/build/linux/((?:include/(?!generated|config)|arch/x86/include/asm)\S+\.h)")
+# Linking keeps one processor busy.
+AT_A_TIME = 2
 SAME, DIFFERS, FAILS, FAILS_ONCE = "identical", "DIFFERS", "does not compile", "FAILS ONE WAY ONLY"
 
 
@@ -174,7 +176,6 @@ def main(
     archive: Annotated[str, typer.Option("--tree", help=" or ".join(DEFAULT_ARCHIVES))] = "debian-6.1",
     home: Path = HOME,
     seed: int = 1,
-    jobs: Annotated[int, typer.Option(help="changes at a time: linking keeps one processor busy")] = 2,
 ) -> int:
     """Run the trial, and print all that is known of its changes as a table."""
     until = time.monotonic() + 60 * minutes
@@ -185,7 +186,7 @@ def main(
     trial = Trial(home, request, users, seed)
     done = {outcome.number for outcome in trial.outcomes()}
     left = [number for number in range(first, changes) if number not in done]
-    with ProcessPoolExecutor(jobs) as processes:
+    with ProcessPoolExecutor(AT_A_TIME) as processes:
         list(processes.map(partial(trial.run, until=until), left))
     outcomes = trial.outcomes()
     print("\n".join(report(outcomes)))
