@@ -127,8 +127,8 @@ std::string Compilation::attempt() {
     std::string why = source_.trusted() ? attempt_alone() : source_.ask() ? source_.read_own() : "own-builtins";
     if (is_answered_)
         return "";
-    if (why == INDENTATION)
-        return why;
+    if (!source_.refusal().empty())
+        return source_.refusal();
     if (!why.empty())
         store_.count(why);
     const bool alone = (why == OWN_CHECK || (why == OWN_UNKNOWN && !source_.is_spared())) && !is_read_again() && source_.write_dependencies();

@@ -7,6 +7,20 @@
 
 namespace front {
 
+namespace {
+
+// Whether the code may have its own line or column as a number, which no token shows.
+bool asks_for_place(const Unit &unit) {
+    for (auto word : {"__builtin_LINE", "__builtin_COLUMN"})
+        if (const int64_t name = unit.names.find(word); name >= 0)
+            for (auto &token : unit.tokens)
+                if (token.kind() == Kind::Word && token.name == name)
+                    return true;
+    return false;
+}
+
+}
+
 SourceFile::SourceFile(const Plan &plan, const Store &store, const Temporary &temporary, const Compiler &compiler, const std::string &program)
     : plan_(plan), store_(store), compiler_(compiler), layouts_(store, compiler, temporary),
       own_(store, plan, temporary, program, compiler.begun("agreed"), compiler.begun("differs"), compiler.begun("builtins")) {}
@@ -55,7 +69,7 @@ std::string SourceFile::read(const Words &more) {
     is_followed_ = is_ours_ && follow_tokens(file.unit);
     // gcc tells of macros, whose names may be none of a token.
     if (is_followed_)
-        return file.is_split() && names == file.unit.names.count() ? "" : find_kept();
+        return file.is_split() && names == file.unit.names.count() ? refusal_ : find_kept();
     Unit theirs;
     theirs.release = release;
     theirs.text = std::move(file.unit.text);
@@ -71,10 +85,9 @@ std::string SourceFile::find_kept() {
     const std::string why = file.find_kept();
     if (!why.empty())
         return why;
-    if (may_mislead(file.unit, file.pieces))
-        return INDENTATION;
-    if (!file.has_hollow())
-        return "";
+    refusal_ = asks_for_place(file.unit) ? "place" : may_mislead(file.unit, file.pieces) ? "indentation" : "";
+    if (!refusal_.empty() || !file.has_hollow())
+        return refusal_;
     if (plan_.aliases)
         layouts_.find(file);
     if (!plan_.aliases || store_.has(mentioned_name()))

@@ -11,9 +11,6 @@
 
 namespace front {
 
-// Why gcc compiles a file of whose indentation it may complain.
-inline const std::string INDENTATION = "indentation";
-
 class SourceFile {
 public:
     SourceFile(const Plan &plan, const Store &store, const Temporary &temporary, const Compiler &compiler, const std::string &program);
@@ -27,6 +24,8 @@ public:
     std::string read_by_compiler();
     // What the file's own text reaches: as it is used, unless that was found to be too little.
     std::string find_kept();
+    // Why it is for the compiler alone, whoever reads it, or "".
+    const std::string &refusal() const { return refusal_; }
 
     // Has gcc list what it defines, unless the store knows.
     bool ask() { return own_.ask(); }
@@ -73,6 +72,7 @@ private:
     const Compiler &compiler_;
     Layouts layouts_;
     OwnReading own_;
+    std::string refusal_;
     Unit ours_;                 // our own reading, where the file's is gcc's
     bool is_read_ = false;      // by our own preprocessor
     bool is_ours_ = false;      // what the file is

@@ -183,6 +183,14 @@ def test_what_nobody_uses_is_checked_with_the_registers_that_have_names(bench: B
     assert bench.events()[-2:] == ["checked", "hit"]
 
 
+@pytest.mark.parametrize("place", ["__builtin_LINE()", "__LINE__"])
+def test_a_function_of_a_header_that_has_its_line_as_a_number_has_todays(bench: Bench, place: str) -> None:
+    header = f"static inline int line(void)\n{{\n\treturn {place};\n}}\n"
+    for before in ("", "\n"):
+        bench.write(h_h=before + header, a_c='#include "h.h"\nint entry(void)\n{\n\treturn line();\n}\n')
+        assert bench.code("front") == bench.code("/usr/bin/gcc")
+
+
 def test_a_changed_header_is_checked_once_for_all_that_include_it(bench: Bench) -> None:
     bench.write(b_c=MAIN.replace("entry", "another"))
     bench.compile(source="b.c")
