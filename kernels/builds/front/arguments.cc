@@ -30,7 +30,7 @@ bool is_unfit(std::string_view flag) {
                              "-fcallgraph", "-fopt-info", "-fsave-opt", "-fsanitize", "-flto", "-fkeep", "-fpch",
                              "-fno-toplevel-reorder", "-fno-unit-at-a-time", "-fdirectives-only", "-fpreprocessed",
                              "-fsyntax-only", "-fdiagnostics", "-fself-test", "-fmodules", "-fcompare-debug",
-                             "-ftest-coverage", "-finstrument", "-Wunused-const-variable=", "-fopenmp", "-fopenacc", "-fanalyzer", "-fpic", "-fPIC",
+                             "-ftest-coverage", "-finstrument", "-Wunused-const-variable", "-Werror=unused-const-variable", "-fopenmp", "-fopenacc", "-fanalyzer", "-fpic", "-fPIC",
                              "-fpie", "-fPIE", "-fwhole-program", "-frecord-gcc", "-fuse-ld", "-frandom-seed",
                              "-fdebug-types", "-fdata-sections-", "-fvar-tracking", "-fcallgraph-info", "-fverbose-asm",
                              "-fworking-directory", "-fno-working-directory", "-ftime-report", "-fmem-report", "-fgnu-tm",

@@ -14,6 +14,8 @@ namespace front {
 
 namespace {
 
+constexpr size_t SUM = 32;
+
 bool replace_file(const std::string &path, const std::string &data) {
     unlink(path.c_str());
     return write_file(path, data);
@@ -41,9 +43,11 @@ void Beside::keep_made_of(const std::string &sum) const {
 
 bool Beside::ready(Ready &answer) const {
     std::string data, option;
-    if (ready_.empty() || !read_file(ready_, data))
+    if (ready_.empty() || !read_file(ready_, data) || data.size() < SUM)
         return false;
-    std::string_view rest = data;
+    std::string_view rest = std::string_view(data).substr(SUM);
+    if (Blake2b(SUM).add(rest).bytes() != data.substr(0, SUM))
+        return false;
     for (auto text : {&answer.arguments, &answer.files, &answer.key, &answer.dependencies, &answer.assembly})
         if (!take_text(rest, *text))
             return false;
@@ -59,7 +63,7 @@ bool Beside::keep_ready(const Ready &answer) const {
         add_text(data, text);
     for (auto &option : answer.assembler)
         add_text(data, option);
-    if (!ready_.empty() && replace_file(ready_, data))
+    if (!ready_.empty() && replace_file(ready_, Blake2b(SUM).add(data).bytes() + data))
         return true;
     clear();
     return false;
@@ -70,7 +74,7 @@ void Beside::clear() const {
     unlink(ready_.c_str());
 }
 
-std::string sum_of_files(const std::string &dependencies) {
+std::string sum_of_files(const std::string &dependencies, int64_t *changed) {
     std::string_view rest = std::string_view(dependencies).substr(dependencies.find(':') + 1);
     Blake2b hash(32);
     for (;;) {
@@ -82,6 +86,8 @@ std::string sum_of_files(const std::string &dependencies) {
         struct stat about;
         if (stat(name.c_str(), &about))
             return "";
+        if (changed)
+            *changed = std::max(*changed, about.st_ctim.tv_sec * int64_t(1'000'000'000) + about.st_ctim.tv_nsec);
         hash.add_sized(name).add_number(about.st_dev).add_number(about.st_ino).add_number(about.st_size);
         hash.add_number(about.st_mtim.tv_sec).add_number(about.st_mtim.tv_nsec);
         hash.add_number(about.st_ctim.tv_sec).add_number(about.st_ctim.tv_nsec);

@@ -44,8 +44,8 @@ constexpr std::string_view NUMBERED[] = {"__compiletime_assert_", "__UNIQUE_ID_"
 class Summer {
 public:
     Summer(const Unit &unit, const Pieces &pieces)
-        : unit_(unit), tokens_(unit.tokens), pieces_(pieces), ordinary_(unit.names.count()), members_(unit.names.count()), tags_(unit.names.count()),
-          behind_ordinary_(unit.names.count()), behind_members_(unit.names.count()), seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()),
+        : unit_(unit), tokens_(unit.tokens), pieces_(pieces), ordinary_(unit.names.count()), members_(unit.names.count()), tags_(unit.names.count()), tag_attributes_(unit.names.count()),
+          behind_ordinary_(unit.names.count()), behind_members_(unit.names.count()), seen_(unit.names.count(), UINT32_MAX), doubted_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()),
           followed_(unit.names.count()), tags_followed_(unit.names.count()), behind_seen_(2 * unit.names.count()), tag_words_(unit.names.count()),
           complete_(unit.names.count()), sums_(pieces.all.size()) {}
 
@@ -104,14 +104,14 @@ private:
             wide = wide || looks.at(at);
             const Token &token = tokens_[at];
             if (token.kind() == Kind::Word)
-                count_use(number, token.name);
+                count_use(number, piece, at);
             token_in(piece, at, part);
         }
         const bool has_body = piece.body < piece.end;
         close(part, wide, has_body);
         sums_[number] = part.sum;
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
-            if (seen_[pieces_.names[at]] == number) {
+            if (seen_[pieces_.names[at]] == number && doubted_[pieces_.names[at]] != number) {
                 seen_[pieces_.names[at]] = UINT32_MAX;
                 uses_[pieces_.names[at]]--;
             }
@@ -123,11 +123,19 @@ private:
         learn_members(piece);
     }
 
-    void count_use(uint32_t number, uint32_t name) {
-        if (seen_[name] == number || !(ordinary_[name] || tags_[name]))
+    // Counts a piece that surely uses a name. If in doubt the compiler complains of the text, and then the source is compiled.
+    void count_use(uint32_t number, const Piece &piece, uint32_t at) {
+        const uint32_t name = tokens_[at].name;
+        if (!(ordinary_[name] || tags_[name]) || doubted_[name] == number || (at > piece.first && is_member_mark(tokens_[at - 1])))
             return;
+        const bool counted = seen_[name] == number;
         seen_[name] = number;
-        uses_[name]++;
+        if (may_be_declared(tokens_, piece, at)) {
+            doubted_[name] = number;
+            uses_[name] -= counted;
+        } else {
+            uses_[name] += !counted;
+        }
     }
 
     void token_in(const Piece &piece, uint32_t at, Part &part) {
@@ -170,7 +178,7 @@ private:
 
     void tag(uint32_t name, bool pointed, Part &part) {
         if (tags_[name])
-            part.sum.add(uint64_t(1));
+            part.sum.add(tag_attributes_[name]);
         if (pointed || !complete_[name])
             point(Behind{name, !pointed}, part);
         if (!pointed && tags_[name] && tags_followed_[name] != part_) {
@@ -195,7 +203,7 @@ private:
     // Adds what is behind pointers: the structures, or in a body only whether they are known, for nothing counts in steps of an unknown one.
     void close(Part &part, bool wide, bool body) const {
         for (auto [tag, whole] : part.behind)
-            if (wide || (body && whole))
+            if (wide || whole)
                 part.sum.add(tags_[tag]);
             else if (body)
                 part.sum.add(complete_[tag]);
@@ -341,6 +349,7 @@ private:
             } else if (how == Declares::Tag) {
                 tags_[name] = part.sum;
                 tags_[name].filled = true;
+                tag_attributes_[name] = attributes_of(piece);
                 complete_[name] = true;
             } else if (!tags_[name]) {
                 tags_[name].add(static_cast<uint64_t>(how));
@@ -365,8 +374,9 @@ private:
     const std::vector<Token> &tokens_;
     const Pieces &pieces_;
     std::vector<Sum> ordinary_, members_, tags_;  // by name, of all that declared it so far
+    std::vector<Sum> tag_attributes_;  // by a tag that is defined
     std::vector<std::vector<Behind>> behind_ordinary_, behind_members_;
-    std::vector<uint32_t> seen_;  // the last piece that mentioned a name
+    std::vector<uint32_t> seen_, doubted_;  // the last piece that mentioned a name; that may have declared it
     std::vector<uint32_t> uses_;
     uint32_t part_ = 0, tag_at_ = UINT32_MAX;  // the number of the part under way; where the tag after the last "struct" stands
     std::vector<uint32_t> followed_, tags_followed_, behind_seen_;  // the last part whose sum has a name; a tag; whose `behind` has one

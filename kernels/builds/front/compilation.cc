@@ -14,7 +14,7 @@ namespace front {
 
 namespace {
 
-const std::string UNKNOWN = "unknown", OWN_UNKNOWN = "own-unknown", OWN_CHECK = "own-check";
+const std::string UNKNOWN = "unknown", OWN_UNKNOWN = "own-unknown", OWN_CHECK = "own-check", OWN_HAS = "own-has";
 // A reading that gcc has agreed to before is compared with gcc's again so many times as often as an answer is proven.
 constexpr unsigned READ_AGAIN = 4;
 
@@ -48,7 +48,7 @@ int Compilation::make() {
     return 127;
 }
 
-Swept Compilation::sweep(const std::string &before, bool compiles) {
+Swept Compilation::sweep(const std::string &before, bool compiles, int64_t began) {
     Entry entry;
     Fresh fresh;
     Ready answer;
@@ -87,7 +87,11 @@ Swept Compilation::sweep(const std::string &before, bool compiles) {
         return Swept::Same;
     }
     answer.arguments = arguments_sum();
-    answer.files = sum_of_files(answer.dependencies);
+    int64_t changed = 0;
+    answer.files = sum_of_files(answer.dependencies, &changed);
+    // This process reads a file once: what has changed since then is make's.
+    if (changed >= began)
+        return Swept::Left;
     answer.key = is_known ? key_ : "";
     answer.assembler = entry.assembler;
     return !answer.files.empty() && beside_.keep_ready(answer) ? Swept::Ready : Swept::Left;
@@ -127,8 +131,9 @@ std::string Compilation::attempt() {
     std::string why = source_.trusted() ? attempt_alone() : source_.ask() ? source_.read_own() : "own-builtins";
     if (is_answered_)
         return "";
-    if (!source_.refusal().empty())
-        return source_.refusal();
+    // gcc -E and gcc -c may answer __has_builtin differently, and no text tells.
+    if (!source_.refusal().empty() || why == OWN_HAS)
+        return why;
     if (!why.empty())
         store_.count(why);
     const bool alone = (why == OWN_CHECK || (why == OWN_UNKNOWN && !source_.is_spared())) && !is_read_again() && source_.write_dependencies();
@@ -306,10 +311,11 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
         marked = keep_mentioned(asked);
         status = compiler_.compile(file_.text(marked));
     }
-    // gcc spares what macros made some warnings. Then the source itself is compiled, too.
+    // gcc spares what macros made some warnings, and who uses something static may not be in the text. Then the source itself is compiled, too.
     fresh.failed = status;
     fresh.spared = !compiler_.silent(status);
-    if (fresh.spared && (status || !source_.is_gccs() || !source_.is_followed() || !source_.compare() || !compiler_.silent(compiler_.compile_source())))
+    if (fresh.spared && (status || !source_.is_gccs() || !source_.is_followed() || !source_.compare() || !compiler_.complains_of_expansions() ||
+                         !compiler_.silent(compiler_.compile_source())))
         return "diagnostics";
     if (fresh.spared)
         source_.note_spared();

@@ -32,7 +32,8 @@ public:
     int make();
 
     // Looks at an object that made_of made; compiles what no store knows only if it may.
-    Swept sweep(const std::string &made_of, bool compiles);
+    // began: when the process did, in nanoseconds of the clock by which files are stamped.
+    Swept sweep(const std::string &made_of, bool compiles, int64_t began);
 
 private:
     // What is known of a compilation before its entry is kept.

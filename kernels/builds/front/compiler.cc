@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "compiler.h"
 
+#include <algorithm>
 #include <sstream>
 
 namespace front {
@@ -30,6 +31,28 @@ int Compiler::call(const Words &flags, const Words &more) const {
 bool Compiler::silent(int status) const {
     std::string said;
     return status == 0 && read_file(temporary_(".err"), said) && said.empty();
+}
+
+bool Compiler::complains_of_expansions() const {
+    // Of -Wint-in-bool-context gcc spares what a macro's definition has, but not its arguments; of others a comment.
+    static constexpr std::string_view SPARED[] = {"address", "logical-op", "tautological-compare", "duplicated-branches", "duplicate-decl-specifier",
+                                                  "unused-variable", "unused-function"};
+    std::string said;
+    if (!read_file(temporary_(".err"), said))
+        return false;
+    bool any = false;
+    for (size_t at = 0, end; at < said.size(); at = end + 1) {
+        end = std::min(said.find('\n', at), said.size());
+        const std::string_view line = std::string_view(said).substr(at, end - at);
+        const bool named = std::any_of(std::begin(SPARED), std::end(SPARED), [&](auto option) {
+            const std::string mark = "[-W" + std::string(option) + "]";
+            return line.size() > mark.size() && line.substr(line.size() - mark.size()) == mark;
+        });
+        if (!named && line.find(": warning: ") != line.npos)
+            return false;
+        any |= named;
+    }
+    return any;
 }
 
 std::string Compiler::preprocess(const Words &more, std::string &text) const {

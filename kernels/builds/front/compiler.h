@@ -22,6 +22,8 @@ public:
 
     // Whether the last call went well and said nothing. status: what it returned.
     bool silent(int status) const;
+    // Whether all that it said last are warnings that it spares what macros expand to, or what the text leaves out uses.
+    bool complains_of_expansions() const;
 
     // Preprocesses the source, with these flags more. Returns why it cannot without a word, or "".
     std::string preprocess(const Words &more, std::string &text) const;

@@ -54,6 +54,9 @@ void Declarations::add_kept(Blake2b &hash, bool sized) const {
             continue;
         if (piece.code)
             add_text(content, unit.files[piece.file].name);
+        // Of a system header the compiler says less, also of what it has stored with a word or two.
+        if (unit.files[piece.file].system)
+            add_text(content, "system");
         add_content(unit, piece, content);
         hash.add_sized(content);
         content.clear();
@@ -274,11 +277,12 @@ std::string Declarations::text(const std::vector<bool> &marked, const Hollows &h
             add_gcc_text(piece, macro, written);
         written += '\n';
     }
-    // Who used them may not be here: nothing comes of an inline function that does.
+    // Who used them may not be here. Of a value that is not computed nothing comes: one of an array would take its address, which the
+    // compiler remembers of a static one.
     std::string uses;
     for (auto name : idle(marked))
         if (reading.uses[name])
-            uses += "(void)(" + std::string(unit.names.word(name)) + ");";
+            uses += "(void)sizeof(__typeof__(" + std::string(unit.names.word(name)) + ")*);";
     if (!uses.empty())
         written += "static inline __attribute__((unused)) void kperflab_front_uses(void){" + uses + "}\n";
     return written;

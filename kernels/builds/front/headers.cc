@@ -48,7 +48,25 @@ bool read_text(const char *path, Memory &memory, std::string_view &text) {
 struct Text {
     std::string_view text;  // null where there is no file
     std::string_view release;  // as of a Header
+    bool trigraphs = false, directions = false;
 };
+
+bool has_trigraph(std::string_view text) {
+    for (size_t at = text.find("??"); at != text.npos; at = text.find("??", at + 1))
+        if (at + 2 < text.size() && std::string_view("=/'()!<>-").find(text[at + 2]) != std::string_view::npos)
+            return true;
+    return false;
+}
+
+// U+200E and F, U+202A to E, U+2066 to 9, in UTF-8.
+bool has_direction(std::string_view text) {
+    for (size_t at = text.find('\xE2'); at != text.npos && at + 2 < text.size(); at = text.find('\xE2', at + 1)) {
+        const unsigned char second = text[at + 1], third = text[at + 2];
+        if ((second == 0x80 && (third == 0x8E || third == 0x8F || (third >= 0xAA && third <= 0xAE))) || (second == 0x81 && third >= 0xA6 && third <= 0xA9))
+            return true;
+    }
+    return false;
+}
 
 // The files that this process has read: none changes while it runs.
 class Texts {
@@ -63,6 +81,8 @@ public:
                 text.text = {};
             else if (names_release(path))
                 put_placeholder(text);
+            text.trigraphs = has_trigraph(text.text);
+            text.directions = has_direction(text.text);
             known = known_.emplace(kept.substr(0, path.size()), text).first;
         }
         return known->second.text.data() ? &known->second : nullptr;
@@ -124,6 +144,8 @@ Header *Headers::open(std::string_view path) {
         header->path = path;
         header->text = text->text;
         header->release = text->release;
+        header->trigraphs = text->trigraphs;
+        header->directions = text->directions;
     }
     known_.emplace(path, header);
     return header;

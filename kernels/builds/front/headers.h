@@ -20,6 +20,8 @@ struct Header {
     std::string_view text;  // between a newline and a null
     std::string_view release;  // the end of the kernel's release, if the text has PLACEHOLDER for it
     uint32_t guard = NO_NAME;   // a macro: while it is defined the file has nothing
+    bool trigraphs = false;   // may have some
+    bool directions = false;  // has characters that change the direction of writing, of which gcc says so wherever they stand
     bool once = false;
     bool used = false;
     uint16_t number = 0;    // among a unit's files

@@ -37,7 +37,7 @@ bool Looks::at(uint32_t at) {
     if (second_declarator(token))
         return true;
     if (at < piece_.body)
-        return token.is('.') || token.is('=') || token.view() == "->";
+        return token.is('.') || token.is('=') || token.view() == "->" || (token.is('[') && at > piece_.first && tokens_[at - 1].is(')'));
     return token.is('[') || (token.is('*') && is_operator_after(tokens_[at - 1]));
 }
 

@@ -197,14 +197,14 @@ void Macros::body(Scanner &scanner, Macro &macro, Lexeme token) {
         if (macro.function && !tokens_.empty() && tokens_.back().is('#')) {
             if (!parameter)
                 throw Unfit{"own-definition"};
-            token.flags = (token.flags & ~WHITE) | SPELT | (tokens_.back().flags & WHITE);
+            token.flags = (token.flags & ~WHITE) | (token.flags & WHITE ? SPACED : 0) | SPELT | (tokens_.back().flags & WHITE);
             tokens_.pop_back();
             // What is before it may be pasted to it.
         }
         if (token.is("##")) {
             if (tokens_.empty() || pasting)
                 throw Unfit{"own-definition"};
-            tokens_.back().flags |= PASTED;
+            tokens_.back().flags |= PASTED | (token.flags & WHITE ? SPACED : 0);
             macro.pasting = pasting = true;
             continue;
         }

@@ -18,20 +18,25 @@ public:
             return at_ + 1 == piece_.end;
         if (!typed_)
             return false;
+        const bool all_unused = unused_;  // and not the first declarator alone
         for (;;) {
             bool function = false, value = false;
+            unused_ = all_unused;
+            pointed_ = const_pointer_ = false;
             if (!declarator(function))
                 return false;
             if (!suffixes(function, value))
                 return false;
             if (at_ >= piece_.end)
                 return false;
-            piece_.idle = static_ && !inline_ && !unused_ && !typedef_;
+            const bool constant = !function && (pointed_ ? const_pointer_ : const_);
+            // Of a constant in a header the compiler does not say that nobody uses it.
+            piece_.idle = static_ && !inline_ && !unused_ && !typedef_ && !constant;
             if (tokens_[at_].is('{'))
                 return function && !value && !typedef_ && inline_ && (static_ || (extern_ && gnu_inline_));
             piece_.awaits = static_ || inline_;
             // Of other static things the compiler says at the end of a file that nobody uses them.
-            if (!(typedef_ || (static_ && (inline_ || unused_ || (const_ && !function))) || (extern_ && !value) || (function && !value && !inline_ && !static_)))
+            if (!(typedef_ || (static_ && (inline_ || unused_ || constant)) || (extern_ && !value) || (function && !value && !inline_ && !static_)))
                 return false;
             if (tokens_[at_].is(';'))
                 return at_ + 1 == piece_.end;
@@ -91,7 +96,7 @@ private:
             case Role::Extern: extern_ = true; at_++; break;
             case Role::Static: static_ = true; at_++; break;
             case Role::Inline: inline_ = true; at_++; break;
-            case Role::Qualifier: const_ |= tokens_[at_++].view() == "const"; break;
+            case Role::Qualifier: const_ |= is_const(); at_++; break;
             case Role::Type: typed_ = true; at_++; break;
             case Role::Attribute:
                 if (!attribute())
@@ -135,6 +140,8 @@ private:
         return next.kind() == Kind::Word || next.is('*');
     }
 
+    bool is_const() const { return tokens_[at_].view() == "const"; }
+
     bool pointers() {
         for (; here(); at_++) {
             Role role = role_of(tokens_[at_]);
@@ -142,7 +149,12 @@ private:
                 if (!attribute())
                     return false;
                 at_--;
-            } else if (!tokens_[at_].is('*') && role != Role::Qualifier) {
+            } else if (tokens_[at_].is('*')) {
+                pointed_ = true;
+                const_pointer_ = false;
+            } else if (role == Role::Qualifier) {
+                const_pointer_ |= is_const();
+            } else {
                 return true;
             }
         }
@@ -214,7 +226,7 @@ private:
     std::vector<uint32_t> &names_;
     uint32_t at_;
     bool typedef_ = false, extern_ = false, static_ = false, inline_ = false, typed_ = false, gnu_inline_ = false;
-    bool unused_ = false, const_ = false;
+    bool unused_ = false, const_ = false, pointed_ = false, const_pointer_ = false;
 };
 
 }

@@ -39,6 +39,29 @@ bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uin
     return tokens[at].is('(') || tokens[at].is(')');
 }
 
+bool may_be_declared(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
+    if (at == piece.first || at + 1 >= piece.end)
+        return true;
+    const Token &next = tokens[at + 1];
+    const bool ends = next.is(';') || next.is(',') || next.is('=') || next.is('[') || next.is(':');
+    uint32_t before = at - 1;
+    while (before > piece.first && (tokens[before].is('*') || role_of(tokens[before]) == Role::Qualifier))
+        before--;
+    const Token &last = tokens[before];
+    if (last.kind() == Kind::Word)
+        return role_of(last) != Role::Other || last.view() == "goto";
+    if (last.is('('))
+        return before + 1 < at && before > piece.first && tokens[before - 1].kind() == Kind::Word && role_of(tokens[before - 1]) != Role::Other;
+    const bool begins = last.is(';') || last.is('{') || last.is('}');
+    return last.is(')') || last.view() == "&&" || (begins && next.is(':')) || ((last.is(',') || last.is('}')) && ends) || (last.is('{') && next.is(','));
+}
+
+bool is_parameter(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
+    while (at > piece.first && role_of(tokens[at - 1]) == Role::Qualifier)
+        at--;
+    return at > piece.first + 1 && (tokens[at - 1].is(',') || (tokens[at - 1].is('(') && tokens[at - 2].view() != "for"));
+}
+
 bool has_second_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
     for (int depth = 0; at < piece.end && depth >= 0 && !(depth == 0 && tokens[at].is(';')); at++) {
         if (depth == 0 && tokens[at].is(','))

@@ -72,7 +72,38 @@ bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uin
 // Whether another declarator comes behind the one, or the declaration, that begins at a token.
 bool has_second_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
 
+// Whether a name may be declared here, or be a label, and is not surely used.
+bool may_be_declared(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
+// Whether this begins what stands in parentheses or behind a ',', but not in those of a "for".
+bool is_parameter(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+
+// Calls back with the place of each name that is declared from this declarator on; a parameter's has no other behind it.
+template <typename Found> void each_declared(const std::vector<Token> &tokens, const Piece &piece, uint32_t at, bool parameter, Found found);
+
 // One after the attribute that begins at a token, or `end`.
 uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end);
+
+template <typename Found> void each_declared(const std::vector<Token> &tokens, const Piece &piece, uint32_t at, bool parameter, Found found) {
+    while (at < piece.end) {
+        while (at < piece.end && (tokens[at].is('*') || tokens[at].is('(') || role_of(tokens[at]) == Role::Qualifier || role_of(tokens[at]) == Role::Attribute))
+            at = role_of(tokens[at]) == Role::Attribute ? after_attribute(tokens, at, piece.end) : at + 1;
+        if (at >= piece.end || !is_name(tokens[at]))
+            return;
+        found(at++);
+        if (parameter)
+            return;
+        bool inner = false;
+        for (int depth = 0; at < piece.end && !(depth == 0 && tokens[at].is(',')); at++) {
+            depth += step(tokens[at]);
+            // "(*NAME)" closes what was skipped.
+            if (depth < 0 && !inner && !tokens[at].is('}'))
+                inner = true, depth = 0;
+            if (depth < 0 || (depth == 0 && tokens[at].is(';')))
+                return;
+        }
+        at++;
+    }
+}
 
 }

@@ -25,6 +25,7 @@ public:
         mean(FUNCTION_NAMES, OF_FUNCTION);
         builtins();
         declared_.resize(unit.names.count());
+        volatile_.resize(unit.names.count());
     }
 
     std::string run() {
@@ -134,6 +135,7 @@ private:
                     nested_function(at, piece);
                 if (!depth && token.is('{') && tokens_[end - 1].is('}'))
                     piece.body = at;
+                piece.locals |= token.is('{') && piece.body == end && is_literal(at, first);
                 depth += step(token);
                 bracketed |= token.is('[') && at + 1 < end && tokens_[at + 1].is('[');
             } else if (token.kind() == Kind::Word) {
@@ -156,10 +158,27 @@ private:
         piece.idle &= !keeping;
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
             keeping |= meaning_[pieces_.names[at]] & OF_LIBRARY;
-        piece.always = !passive || keeping || piece.mixed || bracketed || piece.pragma || !piece.header;
+        piece.always = !passive || is_volatile_variable(piece) || keeping || piece.mixed || bracketed || piece.pragma || !piece.header;
         piece.hollows = !piece.always && is_structure(piece);
         piece.code = (piece.always && !is_silent(first, end)) || tokens_[end - 1].is('}');
         pieces_.all.push_back(piece);
+    }
+
+    // Whether a piece is a static variable that may be volatile, which the compiler keeps; notes names of volatile types.
+    bool is_volatile_variable(const Piece &piece) {
+        bool is_static = false, is_volatile = false, is_asked = false, is_typedef = false;
+        for (uint32_t at = piece.first; at < piece.end; at++) {
+            const Role role = role_of(tokens_[at]);
+            is_static |= role == Role::Static;
+            is_typedef |= role == Role::Typedef;
+            is_asked |= role == Role::Typeof;
+            is_volatile |= (role == Role::Qualifier && tokens_[at].view().find("volatile") != std::string_view::npos) ||
+                           (is_name(tokens_[at]) && volatile_[tokens_[at].name]);
+        }
+        if (is_typedef && is_volatile)
+            for (uint32_t at = piece.names_at; at < piece.names_end; at++)
+                volatile_[pieces_.names[at]] = true;
+        return is_static && !is_typedef && piece.body == piece.end && (is_volatile || is_asked);
     }
 
     // Whether a piece is "struct NAME {...};", with attributes, and at most mentions other structures for the first time.
@@ -187,6 +206,14 @@ private:
                 return false;
         }
         return true;
+    }
+
+    // Whether "(TYPE){ … }" begins at a brace outside of functions: the compiler numbers them.
+    bool is_literal(uint32_t at, uint32_t first) const {
+        if (at <= first || !tokens_[at - 1].is(')'))
+            return false;
+        const uint32_t open = before(tokens_, at, first);
+        return open == first || role_of(tokens_[open - 1]) != Role::Attribute;
     }
 
     // Whether no line of a piece can be in the object: of a ';' alone, though the function before it may end on its line, and of
@@ -225,10 +252,16 @@ private:
         for (; !ends(at - 1); at--)
             ;
         while (at + 1 < piece.end && !ends(at)) {
-            if (is_name(tokens_[at]) && ends_declarator(tokens_[at + 1]) && !tokens_[at + 1].is('('))
+            if (is_name(tokens_[at]) && ends_declarator(tokens_[at + 1]) && (!tokens_[at + 1].is('(') || is_unread(at)))
                 labelled_.emplace_back(pieces_.all.size(), tokens_[at].name);
             at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(tokens_, at, piece.end) : at + 1;
         }
+    }
+
+    // Whether nested_function() does not know that this name before a '(' may be declared there.
+    bool is_unread(uint32_t at) const {
+        const Token &before = tokens_[at - 1];
+        return before.is(')') || before.is(',') || (before.is('*') && tokens_[at - 2].is('('));
     }
 
     static bool ends_declarator(const Token &token) {
@@ -360,6 +393,7 @@ private:
     Pieces &pieces_;
     std::vector<uint8_t> meaning_;
     std::vector<bool> declared_;
+    std::vector<bool> volatile_;  // names of types
     std::vector<std::pair<uint32_t, uint32_t>> labelled_;  // pieces, and names that their bodies may declare
 };
 

@@ -104,6 +104,10 @@ private:
             throw Unfit{"own-depth"};
         if (header.path.find_first_of("\"\\") != header.path.npos)
             throw Unfit{"own-file"};
+        if (header.directions)
+            throw Unfit{"own-direction"};
+        if (header.trigraphs && flags_.warns_trigraphs)
+            throw Unfit{"own-trigraph"};
         header.number = unit_.files.size();
         unit_.files.push_back({header.path, false, header.text});
         header.used = true;
@@ -251,7 +255,8 @@ private:
         if (!segment.tokens.empty())
             refuse_prefix(segment.tokens.front().kind());
         notes_.take(segment, file_);
-        places_.back().header->once |= segment.once;
+        if (segment.once)
+            note_once();
         places_.back().progress = segment.end;
         scanner_ = segment.end.scanner;
     }
@@ -393,8 +398,17 @@ private:
         }
         if (header->guard != NO_NAME && macros_.find(header->guard))
             return false;
+        // gcc reads a file of #pragma once no second time by another path, nor a copy of the same age.
+        for (auto *once : once_)
+            if (once != header && once->text == header->text)
+                throw Unfit{"own-once"};
         enter(*header);
         return true;
+    }
+
+    void note_once() {
+        places_.back().header->once = true;
+        once_.push_back(places_.back().header);
     }
 
     void pragma(uint32_t line) {
@@ -410,7 +424,7 @@ private:
             words.push_back(token.view());
         }
         if (words.size() == 1 && words[0] == "once" && places_.size() > 1 && !expands) {
-            places_.back().header->once = true;
+            note_once();
             notes_.once();
             return;
         }
@@ -434,6 +448,7 @@ private:
     Groups groups_;
     const Header *released_ = nullptr;  // that has the release
     std::vector<std::string_view> spelt_names_;
+    std::vector<const Header *> once_;  // with #pragma once
     std::vector<Place> places_;
     Segments *segments_ = nullptr;
     SegmentNotes notes_;

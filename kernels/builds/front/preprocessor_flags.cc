@@ -15,7 +15,7 @@ constexpr const char *ODD[] = {
     "-ansi", "-pedantic", "-Wpedantic", "-Wtraditional", "-Wunused-macros", "-Wc90-", "-Wc99-", "-Wc11-", "-Wc++-", "-Wlong-long",
     "-Wvariadic-macros", "-Wnormalized", "-Wmissing-include-dirs", "-Wsystem-headers", "-fdollars", "-fno-dollars", "-finput-charset",
     "-fexec-charset", "-fwide-exec", "-fmax-include", "-fdebug-cpp", "-ftrack-macro", "-ffile-prefix-map", "-fopenmp", "-fcpp", "-fpch",
-    "-Wp,", "-Weverything",
+    "-Wp,", "-Weverything", "-Wbidi-chars",
 };
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
@@ -62,9 +62,13 @@ PreprocessorFlags read_preprocessor_flags(const Plan &plan) {
     if (!read_own_flags(plan.before, flags))
         throw Unfit{"own-flags"};
     for (auto &flag : plan.compile) {
+        // "-Werror=X" switches X on.
+        const std::string plain = begins(flag, "-Werror=") ? "-W" + flag.substr(8) : flag;
         for (auto odd : ODD)
-            if (begins(flag, odd))
+            if (begins(plain, odd))
                 throw Unfit{"own-flags"};
+        if (plain == "-Wtrigraphs" || plain == "-Wno-trigraphs")
+            flags.warns_trigraphs = plain == "-Wtrigraphs";
         if (begins(flag, "-std=") && flag != "-std=gnu11" && flag != "-std=gnu99" && flag != "-std=gnu17")
             throw Unfit{"own-flags"};
         flags.warns_undefined |= flag == "-Wundef" || flag == "-Werror=undef";

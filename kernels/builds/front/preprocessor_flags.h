@@ -16,6 +16,7 @@ struct PreprocessorFlags {
     std::vector<std::string> included;                  // files to be read first
     std::vector<std::string> renamed;                   // OLD=NEW, beginnings of __FILE__
     bool warns_undefined = false;                       // of a macro in #if
+    bool warns_trigraphs = true;                        // in comments, and in what is skipped, too
 };
 
 // Throws Unfit where a flag, or the environment, says something that our preprocessor does not know.

@@ -15,8 +15,40 @@ namespace {
 
 // Functions that the compiler may turn into an assignment of what their pointers point to.
 constexpr std::string_view COPYING[] = {"memcpy", "memmove", "mempcpy", "memset", "memcmp", "__builtin_memcpy", "__builtin_memmove",
-                                        "__builtin_mempcpy", "__builtin_memset", "__builtin_memcmp", "__memcpy", "__memmove", "__memset",
+                                        "__builtin_mempcpy", "__builtin_memset", "__builtin_memcmp", "__builtin_clear_padding", "__memcpy", "__memmove", "__memset",
                                         "__underlying_memcpy", "__underlying_memmove", "__underlying_memset", "__underlying_memcmp"};
+
+// Whether a piece is static and declares this name as no function.
+bool is_static_variable(const std::vector<Token> &tokens, const Piece &piece, uint32_t name) {
+    bool is_static = false;
+    for (uint32_t at = piece.first; at + 1 < piece.end; at++) {
+        is_static |= role_of(tokens[at]) == Role::Static;
+        if (is_name(tokens[at]) && tokens[at].name == name)
+            return is_static && !tokens[at + 1].is('(');
+    }
+    return false;
+}
+
+// Pieces that mention a static variable which is kept: the compiler remembers of it whether anything takes its address, be it what comes
+// to nothing by itself.
+std::vector<uint32_t> users_of_variables(const Unit &unit, const Pieces &pieces, const std::vector<bool> &marked) {
+    std::vector<bool> variables(unit.names.count());
+    std::vector<uint32_t> users;
+    bool any = false;
+    for (uint32_t number = 0; number < pieces.all.size(); number++) {
+        const Piece &piece = pieces.all[number];
+        if (any && !marked[number])
+            for (uint32_t at = piece.first; at < piece.end; at++)
+                if (is_name(unit.tokens[at]) && variables[unit.tokens[at].name] && (at == piece.first || !is_member_mark(unit.tokens[at - 1]))) {
+                    users.push_back(number);
+                    break;
+                }
+        for (uint32_t name = piece.names_at; marked[number] && piece.body == piece.end && name < piece.names_end; name++)
+            if (pieces.how[name] == Declares::Ordinary && is_static_variable(unit.tokens, piece, pieces.names[name]))
+                any = variables[pieces.names[name]] = true;
+    }
+    return users;
+}
 
 class Reacher {
 public:
@@ -34,11 +66,15 @@ public:
         for (uint32_t number = 0; number < pieces_.all.size(); number++)
             if (marked_[number])
                 work_.push_back({number, pieces_.all[number].first, pieces_.all[number].end});
-        while (!work_.empty()) {
-            const Work work = work_.back();
-            work_.pop_back();
-            read(work);
-        }
+        do {
+            while (!work_.empty()) {
+                const Work work = work_.back();
+                work_.pop_back();
+                read(work);
+            }
+            for (auto number : users_of_variables(unit_, pieces_, marked_))
+                mark(number);
+        } while (!work_.empty());
     }
 
 private:
@@ -63,7 +99,7 @@ private:
         sizes_.begin(piece, work.first, work.end);
         for (uint32_t at = work.first; at < work.end; at++) {
             const Token &token = tokens_[at];
-            if (token.kind() == Kind::Pragma || (token.kind() == Kind::Text && piece.always && piece.header))
+            if (token.kind() == Kind::Pragma || (token.kind() == Kind::Text && (piece.always && piece.header)) || is_alias(piece, at))
                 mentions_in(unit_, token.view(), [&](uint32_t name) { follow(name, ANY); });
             sizes_.read(at);
             if (token.kind() != Kind::Word || at == tag)
@@ -84,6 +120,16 @@ private:
         for (auto &[owner, members] : asked_)
             seek({std::move(members), {owner}});
         asked_.clear();
+    }
+
+    // Whether this is the other name in alias("NAME"), weakref("NAME") or ifunc("NAME").
+    bool is_alias(const Piece &piece, uint32_t at) const {
+        if (tokens_[at].kind() != Kind::Text || at < piece.first + 2 || !tokens_[at - 1].is('('))
+            return false;
+        for (auto word : {"alias", "__alias__", "weakref", "__weakref__", "ifunc", "__ifunc__"})
+            if (tokens_[at - 2].view() == word)
+                return true;
+        return false;
     }
 
     // Of NAME->MEMBER, where it is known what NAME points to, no other structure is asked for the member. A wrong guess is for the
@@ -172,11 +218,13 @@ private:
     }
 
     // Whether each declaration has one declarator, so that a '*' after a tag says what is declared. Within braces a member or a
-    // variable of an unknown structure is an error, but of an extern one.
+    // variable of an unknown structure is an error, but of an extern one. An attribute "access" asks for the size of what is pointed to.
     bool is_plain(const Piece &piece) const {
         int depth = 0;
         for (uint32_t at = piece.first; at < piece.end; at++) {
             const Token &token = tokens_[at];
+            if (role_of(token) == Role::Attribute && asks_for_size(at, after_attribute(tokens_, at, piece.end)))
+                return false;
             if (token.kind() == Kind::Mark) {
                 depth += token.is('(') || token.is('[') || token.is('{');
                 depth -= token.is(')') || token.is(']') || token.is('}');
@@ -187,6 +235,13 @@ private:
             }
         }
         return true;
+    }
+
+    bool asks_for_size(uint32_t first, uint32_t end) const {
+        for (; first < end; first++)
+            if (tokens_[first].view() == "access" || tokens_[first].view() == "__access__")
+                return true;
+        return false;
     }
 
     // Follows the tag after this "struct", "union" or "enum"; returns where it stands.
@@ -200,21 +255,14 @@ private:
         while (next < piece.end && role_of(tokens_[next]) == Role::Qualifier)
             next++;
         const bool declared = next < piece.end && tokens_[next].is(';') && piece.end - piece.first == 3;
-        const bool pointed = next < piece.end && tokens_[next].is('*') && (is_parameter(piece, at) || !declares_whole(piece, next));
-        const bool hollow = tokens_[at].view() != "enum" && plain && (declared || (pointed && !names_type(piece, next) && !is_restricted(piece, next)));
+        const bool pointed = next < piece.end && tokens_[next].is('*') && (is_parameter(tokens_, piece, at) || !declares_whole(piece, next));
+        const bool hollow = tokens_[at].view() != "enum" && plain && (declared || (pointed && !names_type(piece, next) && !is_restricted(piece, next) && !is_volatile(piece, at, next)));
         follow(tokens_[tag].name, hollow ? POINTED : WHOLE);
         seeker.tags.push_back(tokens_[tag].name);
         // What has this name may be copied by its type.
         if (hollow && pointed)
-            point(tokens_[tag].name, piece, next);
+            point(tokens_[tag].name, piece, next, is_parameter(tokens_, piece, at));
         return tag;
-    }
-
-    // Whether this begins what stands in parentheses or behind a ',', but not in those of a "for".
-    bool is_parameter(const Piece &piece, uint32_t at) const {
-        while (at > piece.first && (role_of(tokens_[at - 1]) == Role::Qualifier))
-            at--;
-        return at > piece.first + 1 && (tokens_[at - 1].is(',') || (tokens_[at - 1].is('(') && tokens_[at - 2].view() != "for"));
     }
 
     // Whether "struct X *ONE, OTHER" goes on with what is no pointer.
@@ -223,10 +271,15 @@ private:
             depth += step(tokens_[at]);
             if (depth < 0 || (depth == 0 && (tokens_[at].is(';') || tokens_[at].is('{'))))
                 return false;
-            if (depth || !tokens_[at].is(',') || !is_name(tokens_[at + 1]))
+            if (depth || !tokens_[at].is(','))
                 continue;
-            const Token &after = tokens_[at + 2];
-            if (after.is(';') || after.is(',') || after.is('=') || after.is('[') || role_of(after) == Role::Attribute)
+            uint32_t name = at + 1;
+            while (name + 1 < piece.end && (tokens_[name].is('(') || role_of(tokens_[name]) == Role::Attribute))
+                name = tokens_[name].is('(') ? name + 1 : after_attribute(tokens_, name, piece.end);
+            if (name + 1 >= piece.end || !is_name(tokens_[name]))
+                continue;
+            const Token &after = tokens_[name + 1];
+            if (after.is(';') || after.is(',') || after.is('=') || after.is('[') || after.is(')') || role_of(after) == Role::Attribute)
                 return true;
         }
         return false;
@@ -239,23 +292,33 @@ private:
 
     // Whether one of these '*' promises that nothing else points there: gcc then follows all pointers in the structure, one by one if they are few.
     bool is_restricted(const Piece &piece, uint32_t at) const {
-        for (; at < piece.end && (tokens_[at].is('*') || role_of(tokens_[at]) == Role::Qualifier); at++)
+        while (at < piece.end && (tokens_[at].is('*') || role_of(tokens_[at]) == Role::Qualifier || role_of(tokens_[at]) == Role::Attribute)) {
             if (tokens_[at].view().find("restrict") != std::string_view::npos)
+                return true;
+            at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(tokens_, at, piece.end) : at + 1;
+        }
+        return false;
+    }
+
+    // Whether what is pointed to is volatile: a value of it is read also where nothing is done with it, be it of a size that fits.
+    bool is_volatile(const Piece &piece, uint32_t first, uint32_t end) const {
+        while (first > piece.first && role_of(tokens_[first - 1]) == Role::Qualifier)
+            first--;
+        for (; first < end; first++)
+            if (tokens_[first].view().find("volatile") != std::string_view::npos)
                 return true;
         return false;
     }
 
-    // Notes that the name after these '*' points to a structure.
-    void point(uint32_t tag, const Piece &piece, uint32_t at) {
-        while (at < piece.end && (tokens_[at].is('*') || tokens_[at].is('(') || role_of(tokens_[at]) == Role::Qualifier))
-            at++;
-        if (at >= piece.end || !is_name(tokens_[at]))
-            return;
-        const uint32_t name = tokens_[at].name;
-        if (copied_.count(name))
-            follow(tag, WHOLE);
-        pointers_[name].push_back(tag);
-        sizes_.point(name, tag);
+    // Notes that the names after these '*' point to a structure.
+    void point(uint32_t tag, const Piece &piece, uint32_t at, bool parameter) {
+        each_declared(tokens_, piece, at, parameter, [&](uint32_t declared) {
+            const uint32_t name = tokens_[declared].name;
+            if (copied_.count(name))
+                follow(tag, WHOLE);
+            pointers_[name].push_back(tag);
+            sizes_.point(name, tag);
+        });
     }
 
     // The names within the parentheses of a call that copies: what they point to is needed.
@@ -375,6 +438,11 @@ void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked) {
         uint32_t number = work.back();
         work.pop_back();
         mentions(unit, pieces.all[number], follow);
+        if (work.empty())
+            for (auto user : users_of_variables(unit, pieces, marked)) {
+                marked[user] = true;
+                work.push_back(user);
+            }
     }
 }
 

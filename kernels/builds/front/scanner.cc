@@ -127,7 +127,7 @@ void Scanner::line_comment() {
 void Scanner::escaped_line() {
     if (at_[1] != '\n' || at_ + 2 >= end_)
         throw Unfit{"own-backslash"};
-    if (joins(at_[-1], at_[2]))
+    if (at_[2] == '\\' || joins(at_[-1], at_[2]))
         throw Unfit{"own-backslash"};
     at_ += 2;
     line_++;

@@ -19,6 +19,7 @@ enum class Form : uint8_t { Mark, Word, Number, Text, Pragma, Padding, Parameter
 
 // Of a token, as the preprocessor knows them.
 enum : uint8_t {
+    SPACED = 64,     // in a macro's body: a blank stood before its ##, or behind its #
     FIRST = 1,       // of its line
     WHITE = 2,       // behind a blank
     PASTED = 4,      // with what follows, by ##

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view MEASURING[] = {"sizeof", "_Alignof", "__alignof", "__alignof__"};
 
-// Whether parentheses behind this token may be those of a call.
-bool takes_arguments(const Token &token) { return is_name(token) || token.is(')') || token.is(']'); }
+// Whether parentheses behind this token may be those of a call, or of an operand of assembly: NAME( )( ]( "CONSTRAINT"(
+bool takes_arguments(const Token &token) { return is_name(token) || token.is(')') || token.is(']') || token.kind() == Kind::Text; }
 
 }
 
@@ -29,10 +29,16 @@ void Sizes::begin(const Piece &piece, uint32_t first, uint32_t end) {
     locals_.clear();
     if (piece.body == piece.end)
         read_value(first, end);
+    measured_ = piece.body == piece.end;
 }
 
 void Sizes::read(uint32_t at) {
     const Token &token = tokens_[at];
+    // The compiler prints no parameters.
+    if (!measured_ && at >= piece_->body) {
+        measured_ = true;
+        read_sizes(piece_->first, piece_->body);
+    }
     if (token.is('*') && at >= asked_ && is_taken(at))
         read_operand(at + 1);
     // Behind the arguments, for they may declare names.
@@ -48,11 +54,15 @@ void Sizes::read(uint32_t at) {
         asked_ = std::max(asked_, behind(at + 1));
     if (role == Role::Typeof)
         asked_ = std::max(asked_, read_typeof(at + 1));
+    else if (role == Role::Qualifier && token.view().find("restrict") != std::string_view::npos)
+        read_restrict(at);
+    else if (is_name(token) && at > piece_->first)
+        read_named_type(at);
     else if (role == Role::Attribute)
         read_sizes(at, after_attribute(tokens_, at, piece_->end));
     else if (role == Role::Tagged && at > piece_->body)
         read_definition(at + 1);
-    else if (token.name == auto_)
+    if (token.name == auto_)
         read_auto(at + 1);
     else if (token.name == argument_)
         need_all(at + 1, behind(at + 1));
@@ -124,8 +134,36 @@ uint32_t Sizes::read_typeof(uint32_t at) {
         need_value(at, end);
     if (!named)
         return end;
-    lead(tokens_[name].name, at, end);
+    each_declared(tokens_, *piece_, name, is_parameter(tokens_, *piece_, at - 1), [&](uint32_t declared) { lead(tokens_[declared].name, at, end); });
     return name;
+}
+
+// What has a name for its type leads to what that does: "TYPE NAME", "TYPE *NAME, OTHER".
+void Sizes::read_named_type(uint32_t at) {
+    uint32_t name = at + 1;
+    while (name < piece_->end && (tokens_[name].is('*') || role_of(tokens_[name]) == Role::Qualifier || role_of(tokens_[name]) == Role::Attribute))
+        name = role_of(tokens_[name]) == Role::Attribute ? after_attribute(tokens_, name, piece_->end) : name + 1;
+    if (name >= piece_->end || !is_name(tokens_[name]) || is_member_mark(tokens_[at - 1]) || leads_to(at).empty())
+        return;
+    each_declared(tokens_, *piece_, name, is_parameter(tokens_, *piece_, at), [&](uint32_t declared) {
+        if (tokens_[declared].name != tokens_[at].name)
+            lead(tokens_[declared].name, at, at + 1);
+    });
+}
+
+// A promise that nothing else points there: gcc then follows all pointers in the structure, one by one if they are few.
+void Sizes::read_restrict(uint32_t at) {
+    while (at > piece_->first) {
+        const Token &last = tokens_[at - 1];
+        const uint32_t first = closes(last) ? before(at) : at - 1;
+        if (closes(last) && first > piece_->first && role_of(tokens_[first - 1]) != Role::Attribute)
+            return need_all(first, at);
+        if (is_name(last))
+            return need_all(first - (first > piece_->first), at);
+        if (!closes(last) && !last.is('*') && role_of(last) != Role::Qualifier && role_of(last) != Role::Attribute)
+            return;
+        at = first;
+    }
 }
 
 // "__auto_type NAME = WHAT;"
@@ -160,6 +198,9 @@ void Sizes::read_value(uint32_t first, uint32_t end) {
     for (uint32_t at = first; at < end; at++) {
         value |= tokens_[at].is('=');
         sum |= value && (tokens_[at].is('+') || tokens_[at].is('-'));
+        // Of "CAST[1]" or "1[LIST]" too, and where a value stands of "LIST[1]".
+        sum |= at > first && tokens_[at].is('[') &&
+               (tokens_[at - 1].is(')') || tokens_[at - 1].kind() == Kind::Number || (value && is_name(tokens_[at - 1])));
     }
     if (sum)
         need_all(first, end);
@@ -194,7 +235,8 @@ std::vector<uint32_t> Sizes::leads_to(uint32_t at) const {
     const bool member = at && is_member_mark(tokens_[at - 1]);
     for (auto &behind : member ? reading_.members[name] : reading_.ordinary[name])
         list.push_back(behind.tag);
-    if (auto local = locals_.find(name); !member && local != locals_.end())
+    // A member too may be one of the function's own structures.
+    if (auto local = locals_.find(name); local != locals_.end())
         list.insert(list.end(), local->second.begin(), local->second.end());
     return list;
 }
@@ -210,6 +252,8 @@ std::vector<uint32_t> Sizes::pointed(uint32_t at) const {
 void Sizes::lead(uint32_t name, uint32_t first, uint32_t end) {
     for (uint32_t at = first; at < end; at++)
         if (is_name(tokens_[at])) {
+            if (at > first && role_of(tokens_[at - 1]) == Role::Tagged)
+                locals_[name].push_back(tokens_[at].name);
             const auto list = leads_to(at);
             locals_[name].insert(locals_[name].end(), list.begin(), list.end());
         }

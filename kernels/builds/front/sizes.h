@@ -37,6 +37,8 @@ private:
     void read_operand(uint32_t at);
     uint32_t read_typeof(uint32_t at);
     void read_auto(uint32_t at);
+    void read_named_type(uint32_t at);
+    void read_restrict(uint32_t at);
     void need_value(uint32_t first, uint32_t end);
     void read_value(uint32_t first, uint32_t end);
     void read_sizes(uint32_t first, uint32_t end);
@@ -52,6 +54,7 @@ private:
     int64_t auto_, argument_;
     Values values_;
     const Piece *piece_ = nullptr;
+    bool measured_ = false;  // what is before a body was read
     uint32_t asked_ = 0;  // where a question for a type or a size ends
     std::unordered_map<uint32_t, std::vector<uint32_t>> locals_;  // of the piece's own names, tags of what they point to
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "source_file.h"
 
+#include <algorithm>
+
 #include "indentation.h"
 #include "lines.h"
 #include "release.h"
@@ -8,6 +10,26 @@
 namespace front {
 
 namespace {
+
+// Options by which the preprocessor complains, some of them: what begins so.
+constexpr std::string_view PREPROCESSORS[] = {"\"-Wundef", "\"-Wunused-macros", "\"-Wtraditional", "\"-Wtrigraphs", "\"-Wcomment", "\"-Wdate-time", "\"-Wlong-long",
+                                              "\"-Wvariadic", "\"-Wexpansion", "\"-Wendif", "\"-Wmultichar", "\"-Wnormalized", "\"-Wbidi", "\"-Wbuiltin-macro",
+                                              "\"-Wcpp", "\"-Wdeprecated\"", "\"-Wc90", "\"-Wc99", "\"-Wc11", "\"-Wpedantic", "\"-Wall", "\"-Wextra", "\"-Wsystem"};
+
+// Whether a pragma changes which macros are defined, or of what the preprocessor complains: gcc -E 12.2 does not heed it, gcc -c does.
+bool has_heeded_pragma(const Unit &unit) {
+    for (auto &token : unit.tokens) {
+        if (token.kind() != Kind::Pragma)
+            continue;
+        const std::string_view text = token.view();
+        auto has = [&](std::string_view words) { return text.find(words) != text.npos; };
+        if (has("GCC target") || has("GCC optimize") || has("GCC pop_options") || has("GCC reset_options"))
+            return true;
+        if ((has("GCC diagnostic warning") || has("GCC diagnostic error")) && std::any_of(std::begin(PREPROCESSORS), std::end(PREPROCESSORS), has))
+            return true;
+    }
+    return false;
+}
 
 // Whether the code may have its own line or column as a number, which no token shows.
 bool asks_for_place(const Unit &unit) {
@@ -85,7 +107,7 @@ std::string SourceFile::find_kept() {
     const std::string why = file.find_kept();
     if (!why.empty())
         return why;
-    refusal_ = asks_for_place(file.unit) ? "place" : may_mislead(file.unit, file.pieces) ? "indentation" : "";
+    refusal_ = asks_for_place(file.unit) ? "place" : has_heeded_pragma(file.unit) ? "pragma" : may_mislead(file.unit, file.pieces) ? "indentation" : "";
     if (!refusal_.empty() || !file.has_hollow())
         return refusal_;
     if (plan_.aliases)

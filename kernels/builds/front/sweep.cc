@@ -119,12 +119,12 @@ void say(const char *what, const std::string &path) {
     [[maybe_unused]] ssize_t written = write(STDOUT_FILENO, line.data(), line.size());
 }
 
-void look_at(const Settings &settings, const Candidate &candidate, Shared &shared) {
+void look_at(const Settings &settings, const Candidate &candidate, int64_t began, Shared &shared) {
     auto &object = candidate.object;
     const std::string made_of = Beside(object.path).made_of();
     if (made_of.empty())
         return;
-    const Swept swept = Compilation(settings, object.arguments).sweep(made_of, shared.compiles);
+    const Swept swept = Compilation(settings, object.arguments).sweep(made_of, shared.compiles, began);
     if (swept == Swept::Failed)
         shared.compiles = false;
     if (swept == Swept::Ready)
@@ -147,6 +147,10 @@ int sweep(const Settings &settings, const Words &arguments) {
     mallopt(M_TRIM_THRESHOLD, NEVER);
     const size_t processes = std::clamp<size_t>(std::strtoul(arguments[1].c_str(), nullptr, 10), 1, MOST_PROCESSES);
     const auto list = candidates(settings.compiler.substr(settings.compiler.rfind('/') + 1));
+    // By now all changes are older than this (has_passed).
+    timespec clock;
+    clock_gettime(CLOCK_REALTIME_COARSE, &clock);
+    const int64_t began = nanoseconds(clock);
     void *place = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (place == MAP_FAILED)
         return 1;
@@ -155,7 +159,7 @@ int sweep(const Settings &settings, const Words &arguments) {
     for (size_t number = 0; number < processes; number++)
         if (!fork()) {
             for (size_t at; (at = shared.next.fetch_add(1)) < list.size();)
-                look_at(settings, list[at], shared);
+                look_at(settings, list[at], began, shared);
             _exit(0);
         }
     int status, worst = 0;

@@ -9,9 +9,11 @@ namespace front {
 
 namespace {
 
+// A chain of types' names is shorter in what people write.
+constexpr int MOST_TYPES = 16;
 constexpr std::string_view VOLATILE[] = {"volatile", "__volatile", "__volatile__"};
 
-// Goes through the declarations in their order: what a structure holds is defined before it.
+// Goes through the declarations in their order: what a structure holds is defined before it, though perhaps behind the name of its type.
 class Reader {
 public:
     Reader(const Unit &unit, const Pieces &pieces) : tokens_(unit.tokens), pieces_(pieces) {
@@ -30,6 +32,8 @@ public:
                 add_declaration(first, at, text);
                 first = at + 1;
             }
+        if (role_of(tokens_[piece.first]) == Role::Typedef)
+            note_typedef(piece);
         if (text.empty())
             return "";
         const std::string sum = Blake2b(16).add(text).bytes();
@@ -65,12 +69,28 @@ private:
         for (uint32_t at = first; has && at < end; at++)
             text.append(tokens_[at].view()).push_back(' ');
         for (uint32_t at = first; at < end; at++) {
-            if (!is_name(tokens_[at]) || (!several && is_pointed_to(at + 1, end)))
-                continue;
-            // A tag or a type's name: where one of them is meant, the other costs a compilation at the most.
-            if (auto sum = sums_.find(tokens_[at].name); sum != sums_.end())
-                text += sum->second;
+            several |= role_of(tokens_[at]) == Role::Typeof;
+            if (is_name(tokens_[at]) && (several || !is_pointed_to(at + 1, end)))
+                add_sum(tokens_[at].name, 0, text);
         }
+    }
+
+    // Of a tag or a type's name: where one of them is meant, the other costs a compilation at the most.
+    void add_sum(uint32_t name, int depth, std::string &text) const {
+        if (auto sum = sums_.find(name); sum != sums_.end())
+            text += sum->second;
+        if (auto types = types_.find(name); types != types_.end() && depth < MOST_TYPES)
+            for (auto type : types->second)
+                add_sum(type, depth + 1, text);
+    }
+
+    // Of "typedef struct TAG NAME;" the tag may be defined later.
+    void note_typedef(const Piece &piece) {
+        for (uint32_t at = piece.first; at < piece.end && !tokens_[at].is('{') && !tokens_[at].is('('); at++)
+            if (is_name(tokens_[at]) && !is_pointed_to(at + 1, piece.end))
+                for (uint32_t name = piece.names_at; name < piece.names_end; name++)
+                    if (pieces_.names[name] != tokens_[at].name)
+                        types_[pieces_.names[name]].push_back(tokens_[at].name);
     }
 
     bool is_pointed_to(uint32_t at, uint32_t end) const {
@@ -83,6 +103,7 @@ private:
     const Pieces &pieces_;
     std::vector<int64_t> volatile_;
     std::unordered_map<uint32_t, std::string> sums_;  // by what the pieces declare
+    std::unordered_map<uint32_t, std::vector<uint32_t>> types_;  // of a type's name, those that it stands for
 };
 
 }

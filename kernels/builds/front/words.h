@@ -82,6 +82,7 @@ inline constexpr Word WORDS[] = {
     {"_Generic", Role::Other},
     {"sizeof", Role::Other},
     {"_Alignof", Role::Other},
+    {"__alignof", Role::Other},
     {"__alignof__", Role::Other},
     {"__builtin_va_list", Role::Type},
     {"if", Role::Other},
@@ -98,11 +99,13 @@ inline constexpr Word WORDS[] = {
     {"return", Role::Other},
 };
 
-// An attribute that keeps or names something although nobody mentions the declaration.
+// An attribute that does something although nobody mentions the declaration.
 inline constexpr std::string_view KEEPING[] = {
     "used", "__used__", "retain", "__retain__", "constructor", "__constructor__", "destructor", "__destructor__",
     "alias", "__alias__", "weak", "__weak__", "weakref", "__weakref__", "ifunc", "__ifunc__", "symver", "__symver__",
     "copy", "__copy__", "scalar_storage_order", "target_clones", "__target_clones__",
+    // These change what the compiler makes of others, or emit a body that it would leave out.
+    "optimize", "__optimize__", "target", "__target__", "noipa", "__noipa__", "naked", "__naked__",
 };
 
 // A function that mentions one has a variable of this name.
