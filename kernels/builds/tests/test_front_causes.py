@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a header changes without a name of it in the file's own text: each of these once led to a wrong object or a lost warning."""
+"""Changes of headers that no name in the file reaches: each of these once led to a wrong object or a lost warning."""
 
 from __future__ import annotations
 
