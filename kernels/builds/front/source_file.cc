@@ -17,7 +17,7 @@ constexpr std::string_view PREPROCESSORS[] = {"\"-Wundef", "\"-Wunused-macros", 
                                               "\"-Wcpp", "\"-Wdeprecated\"", "\"-Wc90", "\"-Wc99", "\"-Wc11", "\"-Wpedantic", "\"-Wall", "\"-Wextra", "\"-Wsystem"};
 
 // Whether a pragma changes which macros are defined, or of what the preprocessor complains: gcc -E 12.2 does not heed it, gcc -c does.
-bool has_heeded_pragma(const Unit &unit) {
+bool has_unheeded_pragma(const Unit &unit) {
     for (auto &token : unit.tokens) {
         if (token.kind() != Kind::Pragma)
             continue;
@@ -107,7 +107,7 @@ std::string SourceFile::find_kept() {
     const std::string why = file.find_kept();
     if (!why.empty())
         return why;
-    refusal_ = asks_for_place(file.unit) ? "place" : has_heeded_pragma(file.unit) ? "pragma" : may_mislead(file.unit, file.pieces) ? "indentation" : "";
+    refusal_ = asks_for_place(file.unit) ? "place" : has_unheeded_pragma(file.unit) ? "pragma" : may_mislead(file.unit, file.pieces) ? "indentation" : "";
     if (!refusal_.empty() || !file.has_hollow())
         return refusal_;
     if (plan_.aliases)
