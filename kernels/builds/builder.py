@@ -34,7 +34,7 @@ from kernels.builds.front_build import (
     summary,
 )
 from kernels.builds.lab_faults import refuse_lacks
-from kernels.builds.layer_steps import changed_inputs, steps_over_layer
+from kernels.builds.layer_steps import changed_inputs, included_names, steps_over_layer
 from kernels.builds.layers import (
     COLD_BYTES,
     VARIANT_BYTES,
@@ -249,7 +249,7 @@ class Builder:
             log = self.log_path(plan.key)
             kind = below.layer if below else f"cold-{plan.layer}"
             guess = _VARIANT_STEPS if below else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
-            changed = _changed_paths(request, base_id) if below else []
+            changed = _changes(request, base_id, out) if below else []
             with (
                 self._layers.source(request.tree, base_id, progress.tick) as lower,
                 progress.building(log, kind, guess, _steps_again(plan, changed, objects.lower)),
@@ -362,7 +362,7 @@ def _script(plan: _Plan, below: _Below | None, changed: list[str], *, sweeps: bo
     if below is None:
         return kbuild.BUILD_SCRIPT
     sweeps &= can_sweep(changed, plan.config, below.config)
-    return SWEEP_SCRIPT * sweeps + kbuild.BUILD_SCRIPT + kbuild.KEEP_SCRIPT * keep
+    return kbuild.FORGET_SCRIPT + SWEEP_SCRIPT * sweeps + kbuild.BUILD_SCRIPT + kbuild.KEEP_SCRIPT * keep
 
 
 def _notes(plan: _Plan, structures: Structures | None) -> dict[str, str]:
@@ -376,8 +376,11 @@ def _steps_again(plan: _Plan, changed: list[str], objects: Path) -> int:
     return steps_over_layer(objects, changed_inputs(changed, plan.config, plan.base_config))
 
 
-def _changed_paths(request: BuildRequest, from_tree: str) -> list[str]:
-    return [change.path for change in changed_files(request.tree, from_tree, request.revision.tree_id)]
+def _changes(request: BuildRequest, from_tree: str, out: Path) -> list[str]:
+    """Return the paths that differ, and write for FORGET_SCRIPT what was added."""
+    changes = changed_files(request.tree, from_tree, request.revision.tree_id)
+    (out / kbuild.ADDED).write_text(included_names(changes))
+    return [change.path for change in changes]
 
 
 def _write_config(text: str, folder: Path, stamp: float) -> None:

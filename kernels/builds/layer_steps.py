@@ -9,15 +9,19 @@ followed, and anything but a regular file is not read.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kernels.sandbox.command import SOURCE
+from kernels.trees.extract import ChangedFile
 
 # The longest seen in 6.12 has 190 kB.
 _CMD_BYTES = 1 << 20
 _MOST_OBJECTS = 100_000
+# A name that make and the compiler write as it is.
+_PLAIN = re.compile(r"[\w.,+@~=%-]+", re.ASCII)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -26,6 +30,12 @@ def changed_inputs(paths: Iterable[str], config: str, base_config: str) -> froze
     symbols = {_symbol(line) for line in set(config.splitlines()) ^ set(base_config.splitlines())} - {""}
     files = {os.fsencode(f"{SOURCE}/{path}") for path in paths}
     return frozenset(files | {f"include/config/{name})".encode() for name in symbols})
+
+
+def included_names(changes: Iterable[ChangedFile]) -> str:
+    """Return the ends by which `.cmd` files name what an added file may stand in for, a line each; "/" for all where a name is odd."""
+    names = {change.path.rpartition("/")[2] for change in changes if change.added}
+    return "".join(sorted(f"/{name}\n" if _PLAIN.fullmatch(name) else "/\n" for name in names))
 
 
 def steps_over_layer(objects: Path, inputs: frozenset[bytes]) -> int:

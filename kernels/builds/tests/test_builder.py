@@ -85,6 +85,25 @@ def test_a_variant_is_bit_for_bit_what_a_clean_build_makes(
     assert layered.vmlinux.read_bytes() == clean.vmlinux.read_bytes()
 
 
+def test_a_header_that_is_added_where_it_is_found_first_is_included(
+    builder: Builder, pretend: PretendKernel, tmp_path: Path
+) -> None:
+    header = (pretend.work / "include/linux/fs.h").read_text()
+    builder.build(pretend.request())
+    lines: list[str] = []
+    revision = pretend.variant(
+        {"arch/include/linux/fs.h": header.replace("unsigned long i_ino;", "unsigned long i_more, i_ino;")}
+    )
+    layered = builder.build(pretend.request(revision), on_line=lines.append)
+    clean = Builder(
+        builder.home, builder.limits, artifacts=ArtifactStore(tmp_path / "clean"), layered=False
+    ).build(pretend.request(revision))
+    assert layered.vmlinux.read_bytes() == clean.vmlinux.read_bytes()
+    compiled = {line.split()[-1] for line in lines if line.startswith("  CC ")}
+    assert {"fs/inode.o", "kernel/panic.o"} <= compiled
+    assert "fs/buffer.o" not in compiled
+
+
 def test_a_variant_leaves_the_base_as_it_was(builder: Builder, pretend: PretendKernel, home: Path) -> None:
     builder.build(pretend.request())
     before = everything_below(home / "objects"), everything_below(home / "sources")
