@@ -116,7 +116,10 @@ def headers(objects: Path) -> Mapping[str, int]:
     """Return the headers that a build's files include, by path, with the number of these files."""
     counts: Counter[str] = Counter()
     for path in objects.rglob(".*.o.cmd"):
-        counts.update(set(_HEADER.findall(path.read_text(errors="replace"))))
+        # A header that another directory's tracing includes has a path over "..".
+        counts.update(
+            header for header in set(_HEADER.findall(path.read_text(errors="replace"))) if ".." not in header
+        )
     return counts
 
 
