@@ -34,7 +34,8 @@ bool is_unfit(std::string_view flag) {
                              "-fpie", "-fPIE", "-fwhole-program", "-frecord-gcc", "-fuse-ld", "-frandom-seed",
                              "-fdebug-types", "-fdata-sections-", "-fvar-tracking", "-fcallgraph-info", "-fverbose-asm",
                              "-fworking-directory", "-fno-working-directory", "-ftime-report", "-fmem-report", "-fgnu-tm",
-                             "-march=native", "-mtune=native", "-mcpu=native", "-fno-keep", "-fextended-identifiers"});
+                             "-march=native", "-mtune=native", "-mcpu=native", "-fno-keep", "-fextended-identifiers", "-finput-charset",
+                             "-ftabstop", "-Wcast-align"});
 }
 
 class Reader {

@@ -14,6 +14,10 @@ constexpr size_t LONGEST_ENTRY = 20;  // lines
 
 bool begins(std::string_view line, std::string_view with) { return line.substr(0, with.size()) == with; }
 
+bool has_any(std::string_view line, std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(), [&](auto word) { return line.find(word) != line.npos; });
+}
+
 std::string_view next_line(std::string_view text, size_t &at) {
     size_t stop = std::min(text.find('\n', at), text.size());
     auto line = text.substr(at, stop - at);
@@ -108,6 +112,14 @@ public:
     bool run(std::string_view assembly) {
         for (size_t at = 0; at < assembly.size();) {
             auto line = next_line(assembly, at);
+            // The compiler's own lines stand between its #APP and #NO_APP too.
+            if (line == "#APP" || line == "#NO_APP" || line == "# 0 \"\" 2")
+                is_sources_ = line == "#APP";
+            else if (begins(line, "# "))
+                is_sources_ = true;
+            // What the source's own assembly says of lines and of sections for debugging is not for us to change.
+            if (is_sources_ && has_any(line, {".loc ", ".loc\t", ".file ", ".file\t", ".debug_"}))
+                return false;
             if (begins(line, "\t.section\t.debug_"))
                 begin_section(line.substr(10));
             else if (!section_.empty() && (begins(line, "\t.section") || begins(line, "\t.ident") || line == "\t.text"))
@@ -242,6 +254,7 @@ private:
     std::string section_, label_;
     Entry entry_;
     bool debug_seen_ = false;
+    bool is_sources_ = false;  // the line stands in assembly that the source has
 };
 
 }

@@ -126,7 +126,9 @@ private:
     // Counts a piece that surely uses a name. If in doubt the compiler complains of the text, and then the source is compiled.
     void count_use(uint32_t number, const Piece &piece, uint32_t at) {
         const uint32_t name = tokens_[at].name;
-        if (!(ordinary_[name] || tags_[name]) || doubted_[name] == number || (at > piece.first && is_member_mark(tokens_[at - 1])))
+        if (role_of(tokens_[at]) == Role::Attribute)
+            attribute_end_ = after_attribute(tokens_, at, piece.end);
+        if (!(ordinary_[name] || tags_[name]) || doubted_[name] == number || at < attribute_end_ || (at > piece.first && is_member_mark(tokens_[at - 1])))
             return;
         const bool counted = seen_[name] == number;
         seen_[name] = number;
@@ -378,6 +380,7 @@ private:
     std::vector<std::vector<Behind>> behind_ordinary_, behind_members_;
     std::vector<uint32_t> seen_, doubted_;  // the last piece that mentioned a name; that may have declared it
     std::vector<uint32_t> uses_;
+    uint32_t attribute_end_ = 0;
     uint32_t part_ = 0, tag_at_ = UINT32_MAX;  // the number of the part under way; where the tag after the last "struct" stands
     std::vector<uint32_t> followed_, tags_followed_, behind_seen_;  // the last part whose sum has a name; a tag; whose `behind` has one
     std::vector<uint32_t> tag_words_;  // the word that stood before a tag first, and 1; 0 where none did

@@ -21,7 +21,7 @@ std::string Declarations::find_kept() {
     if (!why.empty())
         return why;
     reading = read_runs(unit, pieces);
-    traits = Traits(unit, pieces);
+    traits = Traits(unit, pieces, reading);
     layouts.clear();
     entire.assign(pieces.all.size(), false);
     reach_again();
@@ -48,7 +48,7 @@ void Declarations::add_kept(Blake2b &hash, bool sized) const {
     for (size_t number = 0; number < kept.size(); number++) {
         const Piece &piece = pieces.all[number];
         if (hollow.is[number])
-            hash.add_sized(outlined(number, hollow, sized)).add_sized(traits.of(unit, number, piece));
+            hash.add_sized(outlined(number, hollow, sized)).add_sized(traits.of(unit, number, piece)).add_sized(size_class(number));
         // One that is not kept still has a say in the numbers of the variables after it.
         if (!kept[number] && !piece.locals)
             continue;
@@ -61,6 +61,8 @@ void Declarations::add_kept(Blake2b &hash, bool sized) const {
         hash.add_sized(content);
         content.clear();
     }
+    for (auto name : used_elsewhere())
+        hash.add_sized(unit.names.word(name));
 }
 
 std::string Declarations::expanded() const {
@@ -113,9 +115,10 @@ void Declarations::add_places(const Piece &piece, std::vector<Place> &list) cons
 }
 
 bool Declarations::all_used() const {
-    for (auto name : idle(kept))
-        if (!reading.uses[name])
-            return false;
+    for (auto &names : {idle(kept), used_elsewhere()})
+        for (auto name : names)
+            if (!reading.uses[name])
+                return false;
     return true;
 }
 
@@ -150,11 +153,30 @@ std::vector<uint32_t> Declarations::idle(const std::vector<bool> &marked) const 
     return names;
 }
 
+// What the file's own text defines for itself alone and a declaration that is left out mentions: without it the compiler may complain.
+std::vector<uint32_t> Declarations::used_elsewhere() const {
+    std::vector<bool> mentioned(unit.names.count());
+    for (size_t number = 0; number < kept.size(); number++)
+        for (uint32_t at = pieces.all[number].first; !kept[number] && at < pieces.all[number].end; at++)
+            if (unit.tokens[at].kind() == Kind::Word)
+                mentioned[unit.tokens[at].name] = true;
+    std::vector<uint32_t> names;
+    for (auto &piece : pieces.all) {
+        bool is_static = false;
+        for (uint32_t at = piece.first; !piece.header && at < piece.body && !is_static; at++)
+            is_static = role_of(unit.tokens[at]) == Role::Static;
+        for (uint32_t at = piece.names_at; is_static && at < piece.names_end; at++)
+            if (mentioned[pieces.names[at]] && pieces.how[at] == Declares::Ordinary)
+                names.push_back(pieces.names[at]);
+    }
+    return names;
+}
+
 void Declarations::mark_these(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
     for (auto number : numbers)
         marked[number] = true;
     for (size_t number = 0; number < marked.size(); number++)
-        marked[number] = marked[number] || (pieces.all[number].pragma && pieces.all[number].header);
+        marked[number] = marked[number] || pieces.all[number].pragma;
 }
 
 void Declarations::mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
@@ -182,6 +204,14 @@ std::string Declarations::tags(const Piece &piece) const {
         list += (is_union ? "union " : "struct ") + std::string(unit.names.word(pieces.names[at])) + ";";
     }
     return list;
+}
+
+// What gcc asks of a size whatever is done with the structure (ISRA_ARG_SIZE_LIMIT), where it is known.
+std::string_view Declarations::size_class(uint32_t number) const {
+    auto layout = layouts.find(number);
+    if (layout == layouts.end())
+        return "";
+    return !layout->second.size ? "none" : layout->second.size < 65536 ? "small" : "large";
 }
 
 // A hollow piece with the members that are needed.
@@ -218,8 +248,8 @@ bool Declarations::declares_one(const std::string &tree) const {
 
 // Says where the token stands that the next line begins with.
 void Declarations::add_marker(const Token &token, std::string &written) const {
-    auto &file = unit.files[token.file];
-    written += "# " + std::to_string(token.line) + " \"" + std::string(file.name) + (file.system ? "\" 3\n" : "\"\n");
+    // Not that it is a system header's: of a macro in one, gcc complains as of the file that defined it.
+    written += "# " + std::to_string(token.line) + " \"" + std::string(unit.files[token.file].name) + "\"\n";
 }
 
 // A piece as gcc preprocessed it, without the macros that it told of; macro: the first of those that may come here.

@@ -74,8 +74,10 @@ public:
 private:
     void mark_these(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
     std::string tags(const Piece &piece) const;
+    std::string_view size_class(uint32_t number) const;
     std::string outlined(uint32_t number, const Hollows &hollow_there, bool sized = true) const;
     std::vector<uint32_t> idle(const std::vector<bool> &marked) const;
+    std::vector<uint32_t> used_elsewhere() const;
     void add_marker(const Token &token, std::string &written) const;
     void add_gcc_text(const Piece &piece, size_t &macro, std::string &written) const;
     void add_tokens(const Piece &piece, std::string &written) const;

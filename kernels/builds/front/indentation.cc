@@ -2,7 +2,11 @@
 #include "indentation.h"
 
 #include <algorithm>
+#include <cstring>
+#include <string>
 #include <string_view>
+
+#include "store.h"
 
 namespace front {
 
@@ -28,11 +32,17 @@ uint32_t behind_blanks(const char *&at) {
     return column;
 }
 
-// Of an `if`, `else`, `for` or `while`, where that stands, what it leads to, and what comes behind.
+// Of an `if`, `else`, `for`, `while` or `switch`, where that stands, what it leads to, and what comes behind.
 class Guarded {
 public:
-    Guarded(const Unit &unit, uint32_t guard, uint32_t body, uint32_t next)
-        : unit_(unit), tokens_(unit.tokens), guard_(guard), body_(body), next_(next) {}
+    // labelled: what the body's labels, if it has any, stand before.
+    Guarded(const Unit &unit, uint32_t guard, uint32_t body, uint32_t labelled, uint32_t next)
+        : unit_(unit), tokens_(unit.tokens), guard_(guard), body_(body), labelled_(labelled), next_(next) {}
+
+    // Whether one macro brought the body's beginning and what comes behind it: -Wmultistatement-macros.
+    bool is_split() const {
+        return !tokens_[body_].is('{') && !tokens_[next_].is(';') && !is_one_call(guard_, next_) && is_one_call(labelled_, next_);
+    }
 
     // Whether what comes behind seems to belong to the statement before it.
     bool misleads() {
@@ -41,13 +51,10 @@ public:
             return false;
         if (is_one_call(guard_, next_))
             return find_in_definition() && compares_badly();
-        // Then it is another warning that the text does not keep: -Wmultistatement-macros.
-        if (is_one_call(body_, next_))
-            return true;
         if (body.file != next.file || is_one_call(guard_, body_))
             return false;
         const bool found = find(body_, body_place_) && find(next_, next_place_) && find(guard_, guard_place_);
-        return !found || tokens_[guard_].file != body.file || compares_badly();
+        return !found || tokens_[guard_].file != body.file || compares_badly() || !is_column_kept();
     }
 
 private:
@@ -122,6 +129,24 @@ private:
         return *at && *++at;
     }
 
+    // gcc -E writes a tab as one blank: then columns can be compared only if all lines here begin with tabs alone.
+    bool is_column_kept() const {
+        auto &file = unit_.files[tokens_[body_].file];
+        if (!file.text.empty())
+            return true;
+        std::string source;
+        if (!read_file(std::string(file.name), source))
+            return false;
+        const char *at = source.c_str();
+        for (uint32_t line = 1; line <= next_place_.line; line++) {
+            if (line >= guard_place_.line && at[std::strspn(at, "\t")] == ' ')
+                return false;
+            if (line < next_place_.line && !to_next_line(at))
+                return false;
+        }
+        return true;
+    }
+
     // By gcc's rule.
     bool compares_badly() const {
         const Place &guard = guard_place_, &body = body_place_, &next = next_place_;
@@ -157,7 +182,7 @@ private:
 
     const Unit &unit_;
     const std::vector<Token> &tokens_;
-    const uint32_t guard_, body_, next_;
+    const uint32_t guard_, body_, labelled_, next_;
     Place guard_place_{}, body_place_{}, next_place_{};
 };
 
@@ -180,13 +205,25 @@ private:
     }
 
     uint32_t read_statement(uint32_t at) {
+        at = after_labels(at);
         if (is(at, '{'))
             return read_block(at);
-        if (role_of(tokens_[at]) == Role::Other)
-            return read_keyword(at);
-        if (is(at + 1, ':'))
-            return at + 2;
-        return read_expression(at);
+        if (at >= end_ || is(at, '}'))
+            return at;
+        return role_of(tokens_[at]) == Role::Other ? read_keyword(at) : read_expression(at);
+    }
+
+    uint32_t after_labels(uint32_t at) {
+        for (;;) {
+            if (is(at, "case") || is(at, "default"))
+                while (at < end_ && !tokens_[at].is(':'))
+                    at = read_part(at);
+            else if (at < end_ && is_name(tokens_[at]) && is(at + 1, ':'))
+                at++;
+            else
+                return at;
+            at++;
+        }
     }
 
     uint32_t read_keyword(uint32_t at) {
@@ -197,15 +234,10 @@ private:
         if (is(at, "for") || is(at, "while"))
             return read_guarded(at, read_part(at + 1));
         if (is(at, "switch"))
-            return read_statement(read_part(at + 1));
+            return read_guarded(at, read_part(at + 1));
         if (is(at, "do")) {
             at = read_statement(at + 1);
             return is(at, "while") ? read_part(at + 1) + 1 : at;
-        }
-        if (is(at, "case") || is(at, "default")) {
-            while (at < end_ && !tokens_[at].is(':'))
-                at = read_part(at);
-            return at + 1;
         }
         return read_expression(at);
     }
@@ -229,8 +261,11 @@ private:
 
     uint32_t read_guarded(uint32_t guard, uint32_t body) {
         const uint32_t next = read_statement(body);
-        if (next < end_)
-            misleads_ |= Guarded(unit_, guard, body, next).misleads();
+        if (next >= end_ || body >= end_)
+            return next;
+        Guarded guarded(unit_, guard, body, after_labels(body), next);
+        // Of a switch gcc compares no columns.
+        misleads_ |= guarded.is_split() || (!is(guard, "switch") && guarded.misleads());
         return next;
     }
 

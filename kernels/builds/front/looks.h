@@ -14,6 +14,8 @@ public:
     bool at(uint32_t at);
 
 private:
+    bool sums_addresses(uint32_t at) const;
+    bool defines(uint32_t at) const;
     void note_pointer(uint32_t at);
     bool second_declarator(const Token &token);
 

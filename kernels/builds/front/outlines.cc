@@ -57,10 +57,23 @@ private:
             depth += step(tokens_[at]);
             if (depth || !tokens_[at].is(';'))
                 continue;
-            list.push_back(declaration(first, at + 1));
+            // gcc makes a field of neither.
+            if (first != at && tokens_[first].view() != "_Static_assert") {
+                list.push_back(declaration(first, at + 1));
+                if (!is_member(list.back()))
+                    return {};
+            }
             first = at + 1;
         }
         return list;
+    }
+
+    // Whether a declaration has a name, bits, or a structure or union without a tag: of "struct TAG;" or "int;" gcc makes no field.
+    bool is_member(const Member &member) const {
+        uint32_t brace = member.first + 1;
+        while (brace < member.end && role_of(tokens_[brace]) == Role::Attribute)
+            brace = after_attribute(tokens_, brace, member.end);
+        return member.name != NO_NAME || member.bits || (role_of(tokens_[member.first]) == Role::Tagged && brace < member.end && tokens_[brace].is('{'));
     }
 
     Member declaration(uint32_t first, uint32_t end) const {

@@ -53,15 +53,8 @@ private:
     bool skip_pair() {
         if (!here() || !opens(tokens_[at_]))
             return false;
-        int depth = 0;
-        for (; at_ < piece_.end; at_++) {
-            depth += opens(tokens_[at_]);
-            if (closes(tokens_[at_]) && !--depth) {
-                at_++;
-                return here();
-            }
-        }
-        return false;
+        at_ = behind(tokens_, at_, piece_.end);
+        return here();
     }
 
     bool attribute() {

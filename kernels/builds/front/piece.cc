@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "piece.h"
 
+#include <algorithm>
+
 namespace front {
 
 uint32_t behind(const std::vector<Token> &tokens, uint32_t at, uint32_t end) {
@@ -39,17 +41,35 @@ bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uin
     return tokens[at].is('(') || tokens[at].is(')');
 }
 
+// Whether this stands behind the ',' of __builtin_offsetof.
+static bool is_offset(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
+    if (!tokens[at - 1].is(',') && !tokens[at - 1].is('['))
+        return false;
+    for (int depth = 0; at > piece.first; at--)
+        if ((depth += step(tokens[at - 1])) > 0)
+            return at > piece.first + 1 && tokens[at - 2].view() == "__builtin_offsetof";
+    return false;
+}
+
 bool may_be_declared(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
     if (at == piece.first || at + 1 >= piece.end)
         return true;
-    const Token &next = tokens[at + 1];
+    const Token &next = tokens[at + 1], &first = tokens[at - 1];
+    // Without a body it is surely used only as a value: behind what no declarator has before it.
+    if (at < piece.body && !first.is('=') && !first.is('&') && !first.is('{'))
+        return true;
+    // "(NAME)" may declare it, "[NAME] "…"" is an operand of assembly, "offsetof(TYPE, NAME)" has a member.
+    if (first.is('(') && next.is(')'))
+        return true;
+    if ((first.is('[') && next.is(']') && at + 2 < piece.end && tokens[at + 2].kind() == Kind::Text) || is_offset(tokens, piece, at))
+        return true;
     const bool ends = next.is(';') || next.is(',') || next.is('=') || next.is('[') || next.is(':');
     uint32_t before = at - 1;
     while (before > piece.first && (tokens[before].is('*') || role_of(tokens[before]) == Role::Qualifier))
         before--;
     const Token &last = tokens[before];
     if (last.kind() == Kind::Word)
-        return role_of(last) != Role::Other || last.view() == "goto";
+        return role_of(last) != Role::Other || last.view() == "goto" || last.view() == "__auto_type" || last.view() == "register" || last.view() == "auto";
     if (last.is('('))
         return before + 1 < at && before > piece.first && tokens[before - 1].kind() == Kind::Word && role_of(tokens[before - 1]) != Role::Other;
     const bool begins = last.is(';') || last.is('{') || last.is('}');
@@ -72,15 +92,16 @@ bool has_second_declarator(const std::vector<Token> &tokens, const Piece &piece,
 }
 
 uint32_t after_attribute(const std::vector<Token> &tokens, uint32_t at, uint32_t end) {
-    int depth = 0;
-    for (at++; at < end; at++) {
-        depth += opens(tokens[at]);
-        if (closes(tokens[at]) && --depth <= 0)
-            return at + 1;
-        if (!depth)
-            return at;
-    }
-    return end;
+    return at + 1 < end && opens(tokens[at + 1]) ? behind(tokens, at + 1, end) : std::min(at + 1, end);
+}
+
+bool is_other_name(const std::vector<Token> &tokens, uint32_t at) {
+    if (at < 2 || tokens[at].kind() != Kind::Text || !tokens[at - 1].is('('))
+        return false;
+    for (auto word : {"alias", "__alias__", "weakref", "__weakref__", "ifunc", "__ifunc__"})
+        if (tokens[at - 2].view() == word)
+            return true;
+    return false;
 }
 
 }

@@ -55,6 +55,9 @@ uint32_t behind(const std::vector<Token> &tokens, uint32_t at, uint32_t end);
 // Where that begins which ends before a token.
 uint32_t before(const std::vector<Token> &tokens, uint32_t end, uint32_t first);
 
+// Whether a text is the other name in alias("NAME"), weakref("NAME") or ifunc("NAME").
+bool is_other_name(const std::vector<Token> &tokens, uint32_t at);
+
 // Whether a member's name comes next.
 inline bool is_member_mark(const Token &token) { return token.is('.') || token.view() == "->"; }
 

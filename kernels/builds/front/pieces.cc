@@ -39,7 +39,8 @@ public:
         index();
         // What a body declares matters where the whole file knows the name.
         for (auto &[number, name] : labelled_)
-            pieces_.all[number].always |= pieces_.from[name] != pieces_.from[name + 1];
+            for (uint32_t at = pieces_.from[name]; at < pieces_.from[name + 1]; at++)
+                pieces_.all[number].always |= pieces_.how_by_name[at] == Declares::Ordinary || pieces_.how_by_name[at] == Declares::Nested;
         return "";
     }
 
@@ -143,8 +144,10 @@ private:
                 tagged |= role == Role::Tagged;
                 if (role == Role::Attribute)
                     keeping |= is_keeping(at, end);
-                if (at > piece.body && is_label(token) && (role != Role::Asm || names_in_assembly(at)))
+                if (at > piece.body && ((is_label(token) && (role != Role::Asm || names_in_assembly(at))) || token.view() == "_Noreturn"))
                     labelled(at, piece);
+                if (at > piece.body && is_name(token))
+                    named_type(at, piece);
                 piece.locals |= depth && (role == Role::Static || means(token, OF_FUNCTION));
                 if (depth && role == Role::Extern)
                     nested_extern(at + 1, piece);
@@ -152,6 +155,8 @@ private:
         }
         bool forward = tagged && tags(first, end);
         bool passive = forward || is_passive(unit_, piece, pieces_.names);
+        if (!passive)
+            name_declarators(piece);
         pieces_.how.resize(pieces_.names.size(), Declares::Ordinary);
         piece.names_end = pieces_.names.size();
         // What is kept by an attribute needs no use.
@@ -162,6 +167,50 @@ private:
         piece.hollows = !piece.always && is_structure(piece);
         piece.code = (piece.always && !is_silent(first, end)) || tokens_[end - 1].is('}');
         pieces_.all.push_back(piece);
+    }
+
+    // Adds the names that is_passive() has not come to, for it stops where it understands no more.
+    void name_declarators(Piece &piece) {
+        bool is_static = false, is_inline = false;
+        const uint32_t end = std::min(piece.body, piece.end - 1);
+        for (uint32_t at = piece.first; at < end; at++) {
+            const Role role = role_of(tokens_[at]);
+            is_static |= role == Role::Static;
+            is_inline |= role == Role::Inline;
+            if (const uint32_t name = declarator_at(at, piece); name != NO_NAME)
+                add_name(tokens_[name].name, is_static && !is_inline, piece);
+            if (role == Role::Attribute)
+                at = after_attribute(tokens_, at, piece.end) - 1;
+            else if (opens(tokens_[at]))
+                at = behind(tokens_, at, piece.end) - 1;
+            else if (tokens_[at].is('='))
+                while (at + 1 < end && !tokens_[at + 1].is(','))
+                    at = behind(tokens_, at + 1, piece.end) - 1;
+        }
+    }
+
+    // Where the name is that is declared here, perhaps in parentheses, or NO_NAME.
+    uint32_t declarator_at(uint32_t at, const Piece &piece) const {
+        if (at == piece.first)
+            return NO_NAME;
+        const Token &last = tokens_[at - 1];
+        if (is_name(tokens_[at]))
+            return role_of(last) != Role::Tagged && ends_declarator(tokens_[at + 1]) ? at : NO_NAME;
+        // What a function takes stands in parentheses too.
+        if (!tokens_[at].is('(') || is_name(last) || role_of(last) == Role::Typeof)
+            return NO_NAME;
+        while (at < piece.end && (tokens_[at].is('(') || tokens_[at].is('*') || role_of(tokens_[at]) == Role::Qualifier || role_of(tokens_[at]) == Role::Attribute))
+            at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(tokens_, at, piece.end) : at + 1;
+        return at + 1 < piece.end && is_name(tokens_[at]) && ends_declarator(tokens_[at + 1]) ? at : NO_NAME;
+    }
+
+    void add_name(uint32_t name, bool is_idle, Piece &piece) {
+        pieces_.how.resize(pieces_.names.size(), Declares::Ordinary);
+        for (uint32_t at = piece.names_at; at < pieces_.names.size(); at++)
+            if (pieces_.names[at] == name && pieces_.how[at] == Declares::Ordinary)
+                return;
+        declare(name, Declares::Ordinary);
+        piece.idle |= is_idle;
     }
 
     // Whether a piece is a static variable that may be volatile, which the compiler keeps; notes names of volatile types.
@@ -175,7 +224,7 @@ private:
             is_volatile |= (role == Role::Qualifier && tokens_[at].view().find("volatile") != std::string_view::npos) ||
                            (is_name(tokens_[at]) && volatile_[tokens_[at].name]);
         }
-        if (is_typedef && is_volatile)
+        if (is_typedef && (is_volatile || is_asked))
             for (uint32_t at = piece.names_at; at < piece.names_end; at++)
                 volatile_[pieces_.names[at]] = true;
         return is_static && !is_typedef && piece.body == piece.end && (is_volatile || is_asked);
@@ -256,6 +305,21 @@ private:
                 labelled_.emplace_back(pieces_.all.size(), tokens_[at].name);
             at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(tokens_, at, piece.end) : at + 1;
         }
+    }
+
+    // A declaration within a body by a type's name or typeof: of a function perhaps, of which a qualifier says that it does not return.
+    void named_type(uint32_t at, const Piece &piece) {
+        if (!tokens_[at + 1].is(';') && !tokens_[at + 1].is(','))
+            return;
+        uint32_t type = at - 1;
+        while (type > piece.body && role_of(tokens_[type]) == Role::Qualifier)
+            type--;
+        const Token &last = tokens_[type];
+        const bool named = is_name(last) && role_of(tokens_[type - 1]) != Role::Tagged && !is_member_mark(tokens_[type - 1]);
+        if (named || (last.is(')') && role_of(tokens_[before(tokens_, type + 1, piece.first) - 1]) == Role::Typeof))
+            for (; at + 1 < piece.end && !tokens_[at].is(';') && !closes(tokens_[at]); at = behind(tokens_, at, piece.end))
+                if (is_name(tokens_[at]))
+                    labelled_.emplace_back(pieces_.all.size(), tokens_[at].name);
     }
 
     // Whether nested_function() does not know that this name before a '(' may be declared there.

@@ -99,7 +99,7 @@ private:
         sizes_.begin(piece, work.first, work.end);
         for (uint32_t at = work.first; at < work.end; at++) {
             const Token &token = tokens_[at];
-            if (token.kind() == Kind::Pragma || (token.kind() == Kind::Text && (piece.always && piece.header)) || is_alias(piece, at))
+            if (token.kind() == Kind::Pragma || (token.kind() == Kind::Text && (piece.always && piece.header)) || is_other_name(tokens_, at))
                 mentions_in(unit_, token.view(), [&](uint32_t name) { follow(name, ANY); });
             sizes_.read(at);
             if (token.kind() != Kind::Word || at == tag)
@@ -115,21 +115,12 @@ private:
             if (token.name == offsetof_)
                 read_offset(piece, at + 1, seeker);
         }
+        sizes_.end();
         if (!seeker.members.empty())
             seek(std::move(seeker));
         for (auto &[owner, members] : asked_)
             seek({std::move(members), {owner}});
         asked_.clear();
-    }
-
-    // Whether this is the other name in alias("NAME"), weakref("NAME") or ifunc("NAME").
-    bool is_alias(const Piece &piece, uint32_t at) const {
-        if (tokens_[at].kind() != Kind::Text || at < piece.first + 2 || !tokens_[at - 1].is('('))
-            return false;
-        for (auto word : {"alias", "__alias__", "weakref", "__weakref__", "ifunc", "__ifunc__"})
-            if (tokens_[at - 2].view() == word)
-                return true;
-        return false;
     }
 
     // Of NAME->MEMBER, where it is known what NAME points to, no other structure is asked for the member. A wrong guess is for the

@@ -27,6 +27,7 @@ void Sizes::begin(const Piece &piece, uint32_t first, uint32_t end) {
     piece_ = &piece;
     asked_ = 0;
     locals_.clear();
+    values_at_.clear();
     if (piece.body == piece.end)
         read_value(first, end);
     measured_ = piece.body == piece.end;
@@ -45,6 +46,10 @@ void Sizes::read(uint32_t at) {
     if (token.is(')') && at > piece_->body)
         if (const uint32_t open = before(at + 1); open > piece_->body && takes_arguments(tokens_[open - 1]))
             values_.read_arguments(*piece_, open);
+    if (at > piece_->body && token.is('?'))
+        read_choice(at);
+    else if (at > piece_->body && token.is('{') && tokens_[at - 1].is('('))
+        values_at_.emplace_back(at - 1, behind(at - 1));
     if (token.kind() == Kind::Mark && token.size == 2 && (token.view() == "++" || token.view() == "--"))
         read_count(at);
     if (token.kind() != Kind::Word)
@@ -56,6 +61,8 @@ void Sizes::read(uint32_t at) {
         asked_ = std::max(asked_, read_typeof(at + 1));
     else if (role == Role::Qualifier && token.view().find("restrict") != std::string_view::npos)
         read_restrict(at);
+    else if (role == Role::Qualifier && token.view().find("volatile") != std::string_view::npos)
+        read_volatile(at);
     else if (is_name(token) && at > piece_->first)
         read_named_type(at);
     else if (role == Role::Attribute)
@@ -66,6 +73,11 @@ void Sizes::read(uint32_t at) {
         read_auto(at + 1);
     else if (token.name == argument_)
         need_all(at + 1, behind(at + 1));
+}
+
+void Sizes::end() {
+    for (auto [first, end] : values_at_)
+        values_.read_value(*piece_, first, end);
 }
 
 // Where the operand of a postfix operator begins: a name, a call, an element, a member, or what stands in brackets; `end` if there is none.
@@ -166,6 +178,34 @@ void Sizes::read_restrict(uint32_t at) {
     }
 }
 
+// Of "A ? B : C", B or C is the whole's value, of "A ?: C" A too: the compiler prints no variable for it.
+void Sizes::read_choice(uint32_t at) {
+    uint32_t first = at, end = at + 1;
+    auto ends = [&](const Token &token) {
+        return token.is(',') || token.is(';') || token.is('=') || token.is('{') || token.is('}') || (token.kind() == Kind::Word && role_of(token) == Role::Other);
+    };
+    while (first > piece_->body + 1 && !opens(tokens_[first - 1]) && !ends(tokens_[first - 1]))
+        first = before(first);
+    while (end < piece_->end && !closes(tokens_[end]) && !tokens_[end].is(',') && !tokens_[end].is(';'))
+        end = behind(end);
+    values_at_.emplace_back(first, end);
+}
+
+// A volatile value is read where nothing is done with it, be it of a structure that has no other name here: "volatile typeof(*NAME)", or with the
+// words the other way round.
+void Sizes::read_volatile(uint32_t at) {
+    uint32_t next = at + 1, last = at;
+    while (next < piece_->end && role_of(tokens_[next]) == Role::Qualifier)
+        next++;
+    while (last > piece_->first && role_of(tokens_[last - 1]) == Role::Qualifier)
+        last--;
+    if (next + 1 < piece_->end && role_of(tokens_[next]) == Role::Typeof)
+        values_at_.emplace_back(next + 2, behind(next + 1) - 1);
+    else if (last > piece_->first && tokens_[last - 1].is(')'))
+        if (const uint32_t open = before(last); open > piece_->first && role_of(tokens_[open - 1]) == Role::Typeof)
+            values_at_.emplace_back(open + 1, last - 1);
+}
+
 // "__auto_type NAME = WHAT;"
 void Sizes::read_auto(uint32_t at) {
     uint32_t end = at;
@@ -197,10 +237,7 @@ void Sizes::read_value(uint32_t first, uint32_t end) {
     bool value = false, sum = false;
     for (uint32_t at = first; at < end; at++) {
         value |= tokens_[at].is('=');
-        sum |= value && (tokens_[at].is('+') || tokens_[at].is('-'));
-        // Of "CAST[1]" or "1[LIST]" too, and where a value stands of "LIST[1]".
-        sum |= at > first && tokens_[at].is('[') &&
-               (tokens_[at - 1].is(')') || tokens_[at - 1].kind() == Kind::Number || (value && is_name(tokens_[at - 1])));
+        sum |= value && (is_sum(first, at) || (at > first && tokens_[at].is('[') && is_name(tokens_[at - 1])));
     }
     if (sum)
         need_all(first, end);
@@ -208,9 +245,30 @@ void Sizes::read_value(uint32_t first, uint32_t end) {
         read_sizes(first, end);
 }
 
+// Whether an address may be added to here: by "+" and "-", by "CAST[1]" or "1[LIST]".
+bool Sizes::is_sum(uint32_t first, uint32_t at) const {
+    const Token &token = tokens_[at];
+    return token.is('+') || token.is('-') || (at > first && token.is('[') && (tokens_[at - 1].is(')') || tokens_[at - 1].kind() == Kind::Number));
+}
+
+// Looks for sums in what tells how large or how aligned something is: "[…]", ": …" and the brackets of an attribute. All names there count.
+void Sizes::read_sums(uint32_t at, uint32_t end) {
+    const bool within = opens(tokens_[at]);
+    uint32_t last = within ? behind(at) - 1 : at + 1;
+    while (!within && last < end && !tokens_[last].is(';') && !tokens_[last].is(',') && !closes(tokens_[last]))
+        last = behind(last);
+    for (uint32_t inner = at + 1; inner < std::min(last, end); inner++)
+        if (is_sum(at + 1, inner))
+            return need_all(at + 1, std::min(last, end));
+}
+
 // Looks for what asks for sizes.
 void Sizes::read_sizes(uint32_t first, uint32_t end) {
     for (uint32_t at = first; at < end; at++) {
+        if (tokens_[at].is('[') || tokens_[at].is(':'))
+            read_sums(at, end);
+        else if (role_of(tokens_[at]) == Role::Attribute && at + 1 < end && opens(tokens_[at + 1]))
+            read_sums(at + 1, end);
         if (!measures(tokens_[at]))
             continue;
         const uint32_t operand = at + 1;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "checks.h"
@@ -22,6 +23,8 @@ public:
     // These tokens of a piece come next.
     void begin(const Piece &piece, uint32_t first, uint32_t end);
     void read(uint32_t at);
+    // All of them were read.
+    void end();
     // The piece says that what has this name points to the structure.
     void point(uint32_t name, uint32_t tag) { locals_[name].push_back(tag); }
     // Tags of what the name here may point to; none where that is not known.
@@ -39,6 +42,10 @@ private:
     void read_auto(uint32_t at);
     void read_named_type(uint32_t at);
     void read_restrict(uint32_t at);
+    void read_choice(uint32_t at);
+    void read_volatile(uint32_t at);
+    bool is_sum(uint32_t first, uint32_t at) const;
+    void read_sums(uint32_t at, uint32_t end);
     void need_value(uint32_t first, uint32_t end);
     void read_value(uint32_t first, uint32_t end);
     void read_sizes(uint32_t first, uint32_t end);
@@ -56,6 +63,7 @@ private:
     const Piece *piece_ = nullptr;
     bool measured_ = false;  // what is before a body was read
     uint32_t asked_ = 0;  // where a question for a type or a size ends
+    std::vector<std::pair<uint32_t, uint32_t>> values_at_;  // to be read once all names of the piece are known
     std::unordered_map<uint32_t, std::vector<uint32_t>> locals_;  // of the piece's own names, tags of what they point to
 };
 

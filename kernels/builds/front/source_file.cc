@@ -31,14 +31,31 @@ bool has_unheeded_pragma(const Unit &unit) {
     return false;
 }
 
-// Whether the code may have its own line or column as a number, which no token shows.
+// Whether the code may have its own line, column or file, which no token shows. Of the file flags tell that no text is compiled with.
 bool asks_for_place(const Unit &unit) {
-    for (auto word : {"__builtin_LINE", "__builtin_COLUMN"})
+    for (auto word : {"__builtin_LINE", "__builtin_COLUMN", "__builtin_FILE"})
         if (const int64_t name = unit.names.find(word); name >= 0)
             for (auto &token : unit.tokens)
                 if (token.kind() == Kind::Word && token.name == name)
                     return true;
     return false;
+}
+
+// Whether a name stands in an attribute in several texts or with escapes: alias("fo" "o"). What it reaches is found by its letters.
+bool has_name_in_parts(const Unit &unit) {
+    const auto &tokens = unit.tokens;
+    for (uint32_t at = 0; at < tokens.size(); at++)
+        if (is_other_name(tokens, at) && (tokens[at].view().find('\\') != std::string_view::npos || at + 1 == tokens.size() || !tokens[at + 1].is(')')))
+            return true;
+    return false;
+}
+
+const char *refusal_of(const Unit &unit, const Pieces &pieces) {
+    return asks_for_place(unit)         ? "place"
+           : has_unheeded_pragma(unit)  ? "pragma"
+           : has_name_in_parts(unit)    ? "alias"
+           : may_mislead(unit, pieces)  ? "indentation"
+                                        : "";
 }
 
 }
@@ -107,7 +124,7 @@ std::string SourceFile::find_kept() {
     const std::string why = file.find_kept();
     if (!why.empty())
         return why;
-    refusal_ = asks_for_place(file.unit) ? "place" : has_unheeded_pragma(file.unit) ? "pragma" : may_mislead(file.unit, file.pieces) ? "indentation" : "";
+    refusal_ = refusal_of(file.unit, file.pieces);
     if (!refusal_.empty() || !file.has_hollow())
         return refusal_;
     if (plan_.aliases)

@@ -16,22 +16,34 @@ constexpr std::string_view VOLATILE[] = {"volatile", "__volatile", "__volatile__
 // Goes through the declarations in their order: what a structure holds is defined before it, though perhaps behind the name of its type.
 class Reader {
 public:
-    Reader(const Unit &unit, const Pieces &pieces) : tokens_(unit.tokens), pieces_(pieces) {
+    Reader(const Unit &unit, const Pieces &pieces, const Reading &reading) : tokens_(unit.tokens), pieces_(pieces), reading_(reading) {
         for (auto word : VOLATILE)
             volatile_.push_back(unit.names.find(word));
     }
 
     // Returns the sum of a piece's traits, or "" if it has none.
-    std::string read(const Piece &piece) {
+    std::string read(uint32_t number) {
+        const Piece &piece = pieces_.all[number];
         if (piece.body != piece.end || !may_have(piece))
             return "";
         std::string text;
         uint32_t first = piece.first;
-        for (uint32_t at = piece.first; at < piece.end; at++)
-            if (tokens_[at].is(';') || tokens_[at].is('{') || tokens_[at].is('}')) {
-                add_declaration(first, at, text);
-                first = at + 1;
-            }
+        std::vector<size_t> opened;  // how long the text was at each brace
+        bool has = false;            // whether a trait is in the braces that closed before
+        for (uint32_t at = piece.first; at < piece.end; at++) {
+            if (!tokens_[at].is(';') && !tokens_[at].is('{') && !tokens_[at].is('}'))
+                continue;
+            if (tokens_[at].is('{'))
+                opened.push_back(text.size());
+            add_declaration(first, at, has, text);
+            has = tokens_[at].is('}') && !opened.empty() && text.size() > opened.back();
+            if (tokens_[at].is('}') && !opened.empty())
+                opened.pop_back();
+            first = at + 1;
+        }
+        // A type that is asked for comes from declarations of any kind. IPA-SRA passes on no member of what has no size or 64 KiB (ISRA_ARG_SIZE_LIMIT).
+        if (asks_for_type(piece) || (piece.hollows && (!is_surely_filled(piece) || may_be_large(piece))))
+            text += reading_.sum(number);
         if (role_of(tokens_[piece.first]) == Role::Typedef)
             note_typedef(piece);
         if (text.empty())
@@ -48,6 +60,40 @@ private:
         return token.kind() == Kind::Word && std::find(volatile_.begin(), volatile_.end(), token.name) != volatile_.end();
     }
 
+    bool asks_for_type(const Piece &piece) const {
+        return std::any_of(tokens_.begin() + piece.first, tokens_.begin() + piece.end, [](const Token &token) { return role_of(token) == Role::Typeof; });
+    }
+
+    // Whether one of its members is a number or a pointer.
+    bool is_surely_filled(const Piece &piece) const {
+        int depth = 0;
+        bool filled = false, doubted = false;
+        for (uint32_t at = piece.first; at < piece.end; at++) {
+            const Token &token = tokens_[at];
+            if (depth == 1 && token.is(';') && filled && !doubted)
+                return true;
+            if (depth == 1 && (token.is(';') || token.is('{')))
+                filled = doubted = false;
+            doubted |= token.is('[') || token.is(':') || token.is('{');
+            filled |= depth == 1 && (role_of(token) == Role::Type || token.is('*'));
+            depth += step(token);
+        }
+        return false;
+    }
+
+    // Whether it has an array of more elements than most, as far as numbers tell.
+    bool may_be_large(const Piece &piece) const {
+        bool within = false;
+        for (uint32_t at = piece.first; at < piece.end; at++) {
+            const Token &token = tokens_[at];
+            if (token.is('[') || token.is(']'))
+                within = token.is('[');
+            else if (within && ((token.kind() == Kind::Number && token.size > 3) || token.view() == "<<"))
+                return true;
+        }
+        return false;
+    }
+
     // Whether it defines a type, or declares what typeof may make one of.
     bool may_have(const Piece &piece) const {
         if (role_of(tokens_[piece.first]) == Role::Typedef)
@@ -59,20 +105,19 @@ private:
                            [&](const Token &token) { return is_volatile(token) || role_of(token) == Role::Typeof; });
     }
 
-    // Adds the declaration if it has a trait, and the sums of what it holds.
-    void add_declaration(uint32_t first, uint32_t end, std::string &text) const {
-        bool has = false, several = false;
+    // Adds the declaration if it has a trait, and the sums of what it holds, or may: only its tokens tell whether it does.
+    void add_declaration(uint32_t first, uint32_t end, bool has, std::string &text) const {
+        const size_t before = text.size();
+        bool several = false;
         for (uint32_t at = first; at < end; at++) {
             has |= is_volatile(tokens_[at]) || (tokens_[at].is('[') && at + 1 < end && tokens_[at + 1].is(']'));
             several |= tokens_[at].is(',');
         }
-        for (uint32_t at = first; has && at < end; at++)
-            text.append(tokens_[at].view()).push_back(' ');
-        for (uint32_t at = first; at < end; at++) {
-            several |= role_of(tokens_[at]) == Role::Typeof;
+        for (uint32_t at = first; at < end; at++)
             if (is_name(tokens_[at]) && (several || !is_pointed_to(at + 1, end)))
                 add_sum(tokens_[at].name, 0, text);
-        }
+        for (uint32_t at = first; (has || text.size() > before) && at < end; at++)
+            text.append(tokens_[at].view()).push_back(' ');
     }
 
     // Of a tag or a type's name: where one of them is meant, the other costs a compilation at the most.
@@ -101,6 +146,7 @@ private:
 
     const std::vector<Token> &tokens_;
     const Pieces &pieces_;
+    const Reading &reading_;
     std::vector<int64_t> volatile_;
     std::unordered_map<uint32_t, std::string> sums_;  // by what the pieces declare
     std::unordered_map<uint32_t, std::vector<uint32_t>> types_;  // of a type's name, those that it stands for
@@ -108,10 +154,10 @@ private:
 
 }
 
-Traits::Traits(const Unit &unit, const Pieces &pieces) {
-    Reader reader(unit, pieces);
+Traits::Traits(const Unit &unit, const Pieces &pieces, const Reading &reading) {
+    Reader reader(unit, pieces, reading);
     for (uint32_t number = 0; number < pieces.all.size(); number++)
-        if (auto sum = reader.read(pieces.all[number]); !sum.empty())
+        if (auto sum = reader.read(number); !sum.empty())
             sums_[number] = std::move(sum);
 }
 

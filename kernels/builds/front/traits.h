@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "checks.h"
 #include "pieces.h"
 
 namespace front {
@@ -14,10 +15,10 @@ namespace front {
 class Traits {
 public:
     Traits() = default;
-    Traits(const Unit &unit, const Pieces &pieces);
+    Traits(const Unit &unit, const Pieces &pieces, const Reading &reading);
 
     // The same text only where these are the same: the attributes of a piece that defines a structure, and the declarations in it, or in what
-    // it holds, in which something is volatile or has no size.
+    // it holds, in which something is volatile or has no size. All that a piece needs where it has a typeof.
     std::string of(const Unit &unit, uint32_t number, const Piece &piece) const;
 
 private:

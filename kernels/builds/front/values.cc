@@ -27,6 +27,11 @@ bool begins_type(const Token &token) {
 Values::Values(const Unit &unit, std::function<void(uint32_t, uint32_t)> need)
     : tokens_(unit.tokens), need_(std::move(need)), choose_(unit.names.find("__builtin_choose_expr")), generic_(unit.names.find("_Generic")) {}
 
+void Values::read_value(const Piece &piece, uint32_t first, uint32_t end) {
+    end_ = piece.end;
+    read(first, end, 0);
+}
+
 void Values::read_arguments(const Piece &piece, uint32_t open) {
     end_ = piece.end;
     read_list(open, 0);

@@ -16,6 +16,8 @@ public:
     // need: called with the tokens of each name, first and end, whose type leads to such a structure.
     Values(const Unit &unit, std::function<void(uint32_t, uint32_t)> need);
 
+    // Reads an expression.
+    void read_value(const Piece &piece, uint32_t first, uint32_t end);
     // Reads the arguments of a call, or an operand of assembly, within the parentheses that begin here.
     void read_arguments(const Piece &piece, uint32_t open);
 

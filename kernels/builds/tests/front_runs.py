@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +65,12 @@ class Bench:
         )
         assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
         assert complains in (None, bool(theirs.stderr))
+
+    def compare_code(self, headers: Sequence[str], source: str, *more: str) -> None:
+        """Assert that the front's object is gcc's with each header in turn and with the first again. Line tables aside."""
+        for header in (*headers, headers[0]):
+            self.write(h_h=header, a_c=source if '#include "h.h"' in source else '#include "h.h"\n' + source)
+            assert self.code("front", *more) == self.code("/usr/bin/gcc", *more), header
 
     def code(self, compiler: str, *more: str) -> bytes:
         """Return the object without its debugging information."""

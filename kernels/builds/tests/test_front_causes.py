@@ -127,6 +127,16 @@ OBJECTS = {
         OTHER + "static const int foo = 3;\n",
         'static int bar __attribute__((weakref("foo")));\nint entry(void) { return bar; }\n',
     ),
+    "a name in an attribute's two texts": (
+        OTHER,
+        OTHER + "static const int foo = 3;\n",
+        'static int bar __attribute__((weakref("fo" "o")));\nint entry(void) { return bar; }\n',
+    ),
+    "a name in an attribute's escapes": (
+        OTHER,
+        OTHER + "static const int foo = 3;\n",
+        'static int bar __attribute__((weakref("f\\x6fo")));\nint entry(void) { return bar; }\n',
+    ),
     "a trait by a type's name": (TRAIT, TRAIT.replace("int v;", "volatile int v;"), PASSES),
     "a restrict of a typeof": (
         POINTERS,
@@ -225,10 +235,7 @@ def bench(tmp_path: Path, program: Path) -> Bench:
 @pytest.mark.parametrize("name", cases(OBJECTS, QUICK))
 def test_an_object_is_gccs_before_and_after_the_change_and_back(bench: Bench, name: str) -> None:
     *headers, source = OBJECTS[name]
-    flags = ("-fno-strict-aliasing", "-w")
-    for header in (*headers, headers[0]):
-        bench.write(h_h=header, a_c='#include "h.h"\n' + source)
-        assert bench.code("front", *flags) == bench.code("/usr/bin/gcc", *flags), header
+    bench.compare_code(headers, source, "-fno-strict-aliasing", "-w")
 
 
 @pytest.mark.parametrize("name", cases(WARNED, QUICK_WARNED))
