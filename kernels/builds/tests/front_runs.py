@@ -69,8 +69,18 @@ class Bench:
     def compare_code(self, headers: Sequence[str], source: str, *more: str) -> None:
         """Assert that the front's object is gcc's with each header in turn and with the first again. Line tables aside."""
         for header in (*headers, headers[0]):
-            self.write(h_h=header, a_c=source if '#include "h.h"' in source else '#include "h.h"\n' + source)
+            self._write_pair(header, source)
             assert self.code("front", *more) == self.code("/usr/bin/gcc", *more), header
+
+    def compare_words_with(self, old: str, new: str, source: str, *more: str) -> None:
+        """Assert that a header brings a warning or an error, and that the front says it as gcc does, twice."""
+        for header, complains in ((old, False), (new, True), (new, True)):
+            self._write_pair(header, source)
+            self.compare_words("a.c", *more, complains=complains)
+
+    def _write_pair(self, header: str, source: str) -> None:
+        includes = '#include "h.h"\n'
+        self.write(h_h=header, a_c=source if includes in source else includes + source)
 
     def code(self, compiler: str, *more: str) -> bytes:
         """Return the object without its debugging information."""

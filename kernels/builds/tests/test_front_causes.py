@@ -240,10 +240,7 @@ def test_an_object_is_gccs_before_and_after_the_change_and_back(bench: Bench, na
 
 @pytest.mark.parametrize("name", cases(WARNED, QUICK_WARNED))
 def test_a_warning_that_a_change_brings_is_told(bench: Bench, name: str) -> None:
-    *headers, source = WARNED[name]
-    for header, complains in zip((*headers, headers[1]), (False, True, True), strict=True):
-        bench.write(h_h=header, a_c='#include "h.h"\n' + source)
-        bench.compare_words("a.c", complains=complains)
+    bench.compare_words_with(*WARNED[name])
 
 
 @pytest.mark.parametrize(

@@ -277,10 +277,7 @@ def test_an_object_is_gccs_with_either_header(bench: Bench, name: str) -> None:
 
 @pytest.mark.parametrize("name", cases(WARNED, QUICK_WARNED))
 def test_what_a_header_brings_is_told(bench: Bench, name: str) -> None:
-    *headers, source, flag = WARNED[name]
-    for header, complains in zip((*headers, headers[1]), (False, True, True), strict=True):
-        bench.write(h_h=header, a_c=source if '#include "h.h"' in source else '#include "h.h"\n' + source)
-        bench.compare_words("a.c", flag, complains=complains)
+    bench.compare_words_with(*WARNED[name])
 
 
 @pytest.mark.parametrize("name", COLUMNS)
