@@ -63,8 +63,8 @@ find {OUT}/{EXTERNAL} -name '*.ko' -exec cp -t {OUT}/{HANDOUT}/modules/ {{}} +
 # Over a layer: a file of a new name may be included in the place of one that is found later, and no list of inputs tells. So what
 # includes something by such a name, wherever it is, is compiled again.
 ADDED = "added"
-FORGET_SCRIPT = f"""[ ! -s {OUT}/{ADDED} ] || grep -rlZFf {OUT}/{ADDED} --include='.*.o.cmd' {OBJECTS} | xargs -0r sh -c 'for cmd
-do object=${{cmd##*/.}}; rm -f "$cmd" "${{cmd%/*}}/${{object%.cmd}}"
+FORGET_SCRIPT = f"""[ ! -s {OUT}/{ADDED} ] || grep -rlZFf {OUT}/{ADDED} --include='.*.cmd' {OBJECTS} | xargs -0r sh -c 'for cmd
+do made=${{cmd##*/.}}; rm -f "$cmd" "${{cmd%/*}}/${{made%.cmd}}"
 done' sh
 """
 

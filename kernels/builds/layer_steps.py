@@ -22,6 +22,7 @@ _CMD_BYTES = 1 << 20
 _MOST_OBJECTS = 100_000
 # A name that make and the compiler write as it is.
 _PLAIN = re.compile(r"[\w.,+@~=%-]+", re.ASCII)
+_LINK = "120000"
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -33,9 +34,13 @@ def changed_inputs(paths: Iterable[str], config: str, base_config: str) -> froze
 
 
 def included_names(changes: Iterable[ChangedFile]) -> str:
-    """Return the ends by which `.cmd` files name what an added file may stand in for, a line each; "/" for all where a name is odd."""
-    names = {change.path.rpartition("/")[2] for change in changes if change.added}
-    return "".join(sorted(f"/{name}\n" if _PLAIN.fullmatch(name) else "/\n" for name in names))
+    """Return the ends by which `.cmd` files name what an added file may stand in for, a line each; "/" for all that a link may show."""
+    names = {
+        "" if change.mode == _LINK else change.path.rpartition("/")[2]
+        for change in changes
+        if change.added or change.mode == _LINK
+    }
+    return "".join(sorted({f"/{name}\n" if _PLAIN.fullmatch(name) else "/\n" for name in names}))
 
 
 def steps_over_layer(objects: Path, inputs: frozenset[bytes]) -> int:

@@ -222,7 +222,7 @@ def test_an_experiment_goes_through_the_containers(lab: Engine, tmp_path: Path) 
 def test_a_real_kernel_boots_in_the_guests_container(lab: Engine) -> None:
     tree = settings.HOME / "trees/debian-6.1.git"
     if not tree.exists():
-        pytest.skip("no real kernel is kept here: make slow imports and builds one")
+        pytest.skip("no real kernel is kept here: `make kernel` imports and builds one")
     base = subprocess.run(
         ["git", f"--git-dir={tree}", "rev-parse", "main"], check=True, capture_output=True, timeout=60
     )

@@ -71,7 +71,7 @@ bool may_be_declared(const std::vector<Token> &tokens, const Piece &piece, uint3
     if (last.kind() == Kind::Word)
         return role_of(last) != Role::Other || last.view() == "goto" || last.view() == "__auto_type" || last.view() == "register" || last.view() == "auto";
     if (last.is('('))
-        return before + 1 < at && before > piece.first && tokens[before - 1].kind() == Kind::Word && role_of(tokens[before - 1]) != Role::Other;
+        return before + 1 < at;
     const bool begins = last.is(';') || last.is('{') || last.is('}');
     return last.is(')') || last.view() == "&&" || (begins && next.is(':')) || ((last.is(',') || last.is('}')) && ends) || (last.is('{') && next.is(','));
 }

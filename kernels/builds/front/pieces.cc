@@ -148,6 +148,8 @@ private:
                     labelled(at, piece);
                 if (at > piece.body && is_name(token))
                     named_type(at, piece);
+                if (at > piece.body && role == Role::Qualifier)
+                    qualified_type(at, piece);
                 piece.locals |= depth && (role == Role::Static || means(token, OF_FUNCTION));
                 if (depth && role == Role::Extern)
                     nested_extern(at + 1, piece);
@@ -320,6 +322,20 @@ private:
             for (; at + 1 < piece.end && !tokens_[at].is(';') && !closes(tokens_[at]); at = behind(tokens_, at, piece.end))
                 if (is_name(tokens_[at]))
                     labelled_.emplace_back(pieces_.all.size(), tokens_[at].name);
+    }
+
+    // The same where a declaration begins with a qualifier, with whatever comes before the name.
+    void qualified_type(uint32_t at, const Piece &piece) {
+        const Token &last = tokens_[at - 1];
+        if (!last.is(';') && !last.is('{') && !last.is('}') && !(last.is('(') && tokens_[at - 2].view() == "for"))
+            return;
+        while (role_of(tokens_[at]) == Role::Qualifier)
+            at++;
+        if (!is_name(tokens_[at]) && role_of(tokens_[at]) != Role::Typeof)
+            return;
+        for (at++; at + 1 < piece.end && !tokens_[at].is(';'); at++)
+            if (is_name(tokens_[at]) && !is_member_mark(tokens_[at - 1]) && (tokens_[at + 1].is(';') || tokens_[at + 1].is(',') || tokens_[at + 1].is(')')))
+                labelled_.emplace_back(pieces_.all.size(), tokens_[at].name);
     }
 
     // Whether nested_function() does not know that this name before a '(' may be declared there.

@@ -154,6 +154,11 @@ OBJECTS = {
         RETURNS,
     ),
     "a function that does not return, by its type": (*changed(STOPS, "", "volatile fn_t stop;"), CALLS),
+    "a function in brackets, by its type": (*changed(STOPS, "", "volatile fn_t (stop);"), CALLS),
+    "a function behind a pointer": (
+        *changed(STOPS, "", "volatile fn_t *p = (volatile fn_t *){0}, stop;"),
+        CALLS,
+    ),
     "two functions that do not return": (
         *changed(STOPS, "", "_Noreturn void first(void), stop(void);"),
         CALLS,
@@ -207,6 +212,20 @@ WARNED = {
     ),
     "a pointer of that name": (
         *changed(UNUSED, USES, "struct ops { void *(*cold)(int); };"),
+        RETURNS,
+        "-Wall",
+    ),
+    "a pointer behind a type that is asked for": (
+        *changed(
+            UNUSED, USES, "static inline int g(void) { __typeof__(sizeof(1)) *(*cold) = 0; return !cold; }"
+        ),
+        RETURNS,
+        "-Wall",
+    ),
+    "a second variable in brackets": (
+        *changed(
+            UNUSED, USES, "static inline int g(void) { int a = 1, (*cold)(void) = 0; return !cold + a; }"
+        ),
         RETURNS,
         "-Wall",
     ),
