@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count the objects of a base build that a variant will compile again.
+"""Count the objects of a base build that a variant will compile again, and name files for which added ones may stand in.
 
 kbuild keeps the command and the inputs of each object in `.<name>.o.cmd`: an object is compiled again when one of
 its inputs differs. The files were written by a build, which is not trusted: they are only searched for words, links are not
