@@ -24,7 +24,7 @@ from kernels.trees.tree import NamedRevision, SourceTree
 RECIPE = 4
 # The same for builds by the compiler front, and part of the sums of all files that it keeps: raise it when the front treats a file
 # differently. Each base is then built once more: a variant over an older base would find none of the base's files in the store.
-FRONT_RECIPE = "front 11"
+FRONT_RECIPE = "front 12"
 RELEASE_DIGITS = 12
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")

@@ -21,8 +21,8 @@ std::string Declarations::find_kept() {
     if (!why.empty())
         return why;
     reading = read_runs(unit, pieces);
-    traits = Traits(unit, pieces, reading);
     layouts.clear();
+    taken_apart.clear();
     entire.assign(pieces.all.size(), false);
     reach_again();
     is_split_ = true;
@@ -48,7 +48,7 @@ void Declarations::add_kept(Blake2b &hash, bool sized) const {
     for (size_t number = 0; number < kept.size(); number++) {
         const Piece &piece = pieces.all[number];
         if (hollow.is[number])
-            hash.add_sized(outlined(number, hollow, sized)).add_sized(traits.of(unit, number, piece)).add_sized(size_class(number));
+            hash.add_sized(outlined(number, hollow, sized)).add_sized(attributes(piece)).add_sized(taken_apart.at(number));
         // One that is not kept still has a say in the numbers of the variables after it.
         if (!kept[number] && !piece.locals)
             continue;
@@ -70,13 +70,13 @@ std::string Declarations::expanded() const {
     for (size_t number = 0; number < kept.size(); number++) {
         const Piece &piece = pieces.all[number];
         for (uint32_t at = piece.first; (kept[number] || piece.locals) && at < piece.end; at++)
-            list.push_back(unit.tokens[at].expanded ? '1' : '0');
+            list.push_back(unit.tokens[at].expanded() ? '1' : '0');
     }
     for (auto &[number, needed] : hollow.parts) {
         const auto members = members_of(unit, pieces.all[number]);
         for (size_t member = 0; member < members.size(); member++)
             for (uint32_t at = members[member].first; needed[member] && at < members[member].end; at++)
-                list.push_back(unit.tokens[at].expanded ? '1' : '0');
+                list.push_back(unit.tokens[at].expanded() ? '1' : '0');
     }
     return list;
 }
@@ -84,7 +84,7 @@ std::string Declarations::expanded() const {
 std::string Declarations::whole() const {
     std::string list;
     for (auto &token : unit.tokens)
-        list.append(token.view()).append(token.expanded ? "\n1" : "\n0").push_back(unit.files[token.file].system ? '1' : '0');
+        list.append(token.view()).append(token.expanded() ? "\n1" : "\n0").push_back(unit.files[token.file].system ? '1' : '0');
     return Blake2b(WHOLE).add(list).bytes();
 }
 
@@ -206,12 +206,16 @@ std::string Declarations::tags(const Piece &piece) const {
     return list;
 }
 
-// What gcc asks of a size whatever is done with the structure (ISRA_ARG_SIZE_LIMIT), where it is known.
-std::string_view Declarations::size_class(uint32_t number) const {
-    auto layout = layouts.find(number);
-    if (layout == layouts.end())
-        return "";
-    return !layout->second.size ? "none" : layout->second.size < 65536 ? "small" : "large";
+// What stands before and behind a structure's members. Its own alignment decides how gcc writes a member's place as a sum
+// (start_record_layout).
+std::string Declarations::attributes(const Piece &piece) const {
+    std::string text;
+    auto add = [&](uint32_t at) { text.append(unit.tokens[at].view()).push_back(' '); };
+    for (uint32_t at = piece.first; at < piece.end && !unit.tokens[at].is('{'); at++)
+        add(at);
+    for (uint32_t at = piece.end; at > piece.first && !unit.tokens[at - 1].is('}'); at--)
+        add(at - 1);
+    return text;
 }
 
 // A hollow piece with the members that are needed.

@@ -12,7 +12,6 @@
 #include "digest.h"
 #include "outlines.h"
 #include "pieces.h"
-#include "traits.h"
 
 namespace front {
 
@@ -25,10 +24,11 @@ public:
     std::vector<bool> kept;    // by piece: reached
     Hollows hollow;
     Pieces pieces;
-    Traits traits;
 
     // By piece, what the compiler said of structures of which a part is needed. Those of which it says nothing are entire.
     std::map<uint32_t, Layout> layouts;
+    // By piece, whether gcc takes a parameter apart that points to a hollow structure, or the sum of all that the structure needs.
+    std::map<uint32_t, std::string> taken_apart;
     std::vector<bool> entire;
 
     // Begins anew with another unit.
@@ -74,7 +74,7 @@ public:
 private:
     void mark_these(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
     std::string tags(const Piece &piece) const;
-    std::string_view size_class(uint32_t number) const;
+    std::string attributes(const Piece &piece) const;
     std::string outlined(uint32_t number, const Hollows &hollow_there, bool sized = true) const;
     std::vector<uint32_t> idle(const std::vector<bool> &marked) const;
     std::vector<uint32_t> used_elsewhere() const;

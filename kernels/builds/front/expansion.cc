@@ -60,10 +60,10 @@ void Expansion::pop() {
         macro->disabled = false;
 }
 
-void Expansion::push_one(const Lexeme *token, uint32_t line) {
+void Expansion::push_one(const Lexeme *token, uint32_t line, uint16_t expansion) {
     auto **place = lexemes_.list<const Lexeme *>(1);
     *place = token;
-    contexts_.push_back({nullptr, place, nullptr, 0, 1, line, nullptr});
+    contexts_.push_back({nullptr, place, nullptr, 0, 1, line, nullptr, expansion});
 }
 
 const Lexeme *Expansion::next_plain() {
@@ -77,6 +77,8 @@ const Lexeme *Expansion::next_plain() {
 const Lexeme *Expansion::next(uint32_t &line) {
     for (;;) {
         const Lexeme *token;
+        const uint16_t expansion = expansion_at_hand();
+        expansion_ = expansion;
         if (contexts_.empty()) {
             token = text_token();
             line = token->line;
@@ -107,8 +109,10 @@ const Lexeme *Expansion::next(uint32_t &line) {
             flagged->flags |= NO_EXPAND;
             return flagged;
         }
-        if (plain_ || !enter(*token, *macro, line))
+        if (plain_ || !enter(*token, *macro, line)) {
+            expansion_ = expansion;
             return token;
+        }
         if (!scanner.directive)
             return padding(token);
     }
@@ -125,7 +129,7 @@ bool Expansion::enter(const Lexeme &, Macro &macro, uint32_t line) {
     if (macro.function)
         return enter_function(macro, line);
     macro.disabled = true;
-    contexts_.push_back({macro.body, nullptr, nullptr, 0, macro.count, line, &macro});
+    contexts_.push_back({macro.body, nullptr, nullptr, 0, macro.count, line, &macro, new_expansion()});
     return true;
 }
 
@@ -152,7 +156,7 @@ bool Expansion::enter_function(Macro &macro, uint32_t line) {
         replace(macro, arguments, line);
     } else {
         macro.disabled = true;
-        contexts_.push_back({macro.body, nullptr, nullptr, 0, macro.count, line, &macro});
+        contexts_.push_back({macro.body, nullptr, nullptr, 0, macro.count, line, &macro, new_expansion()});
     }
     depth_--;
     return true;
@@ -169,7 +173,7 @@ bool Expansion::is_called() {
         return true;
     back(token);
     if (blank)
-        push_one(blank, 0);
+        push_one(blank, 0, 0);
     return false;
 }
 
@@ -230,7 +234,7 @@ void Expansion::expand_argument(Argument &argument) {
     argument.is_expanded = true;
     if (!argument.count)
         return;
-    contexts_.push_back({nullptr, argument.first.data(), argument.lines.data(), 0, argument.count + 1, 0, nullptr});
+    contexts_.push_back({nullptr, argument.first.data(), argument.lines.data(), 0, argument.count + 1, 0, nullptr, 0});
     uint32_t line;
     for (const Lexeme *token; (token = next(line))->form != Form::End;)
         argument.expanded.push_back(token);
@@ -260,7 +264,7 @@ void Expansion::replace(Macro &macro, Argument_list &arguments, uint32_t line) {
     auto **list = lexemes_.list<const Lexeme *>(replaced_.size());
     std::copy(replaced_.begin(), replaced_.end(), list);
     macro.disabled = true;
-    contexts_.push_back({nullptr, list, nullptr, 0, static_cast<uint32_t>(replaced_.size()), line, &macro});
+    contexts_.push_back({nullptr, list, nullptr, 0, static_cast<uint32_t>(replaced_.size()), line, &macro, new_expansion()});
 }
 
 void Expansion::replace_one(const Macro &macro, Argument_list &arguments, const Lexeme *source) {
@@ -364,21 +368,21 @@ void Expansion::paste(const Lexeme *left) {
         left = keep(whole);
     } while (right->flags & PASTED);
     Macro *macro = contexts_.back().macro;
-    push_one(left, line);
+    push_one(left, line, contexts_.back().expansion);
     contexts_.back().macro = macro;
 }
 
 void Expansion::special(const Macro &macro, uint32_t line) {
     const bool condition = scanner.directive;
     if (macro.special == Special::HasAttribute || macro.special == Special::HasBuiltin) {
-        push_one(has(macro.special == Special::HasAttribute ? attributes : builtins), line);
+        push_one(has(macro.special == Special::HasAttribute ? attributes : builtins), line, new_expansion());
     } else if (macro.special == Special::Other || condition) {
         throw Unfit{"own-special"};
     } else if (macro.special == Special::File || macro.special == Special::BaseFile) {
         is_local |= macro.special == Special::BaseFile;
-        push_one(made(Form::Text, macro.special == Special::File ? around.file : around.base_file), line);
+        push_one(made(Form::Text, macro.special == Special::File ? around.file : around.base_file), line, new_expansion());
     } else {
-        push_one(number(macro.special, line), line);
+        push_one(number(macro.special, line), line, new_expansion());
     }
 }
 

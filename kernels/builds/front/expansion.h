@@ -36,7 +36,8 @@ public:
         end_.form = Form::End;
     }
 
-    // Calls emit for each token of what a macro's name in the text becomes; false if it stands for itself.
+    // Calls emit for each token of what a macro's name in the text becomes, with its line and the number of the innermost expansion that
+    // brought it; false if the name stands for itself.
     template <typename Emit> bool expand(const Lexeme &name, Macro &macro, Emit emit) {
         const Lexeme *kept = keep(name);
         const bool done = enter(*kept, macro, name.line);
@@ -44,7 +45,7 @@ public:
         while (!contexts_.empty()) {
             const Lexeme *token = next(line);
             // Behind the last context comes the text: a name there that begins a macro is its.
-            emit(*token, line);
+            emit(*token, line, expansion_);
         }
         lexemes_.reuse();
         return done;
@@ -82,6 +83,7 @@ private:
         const uint32_t *lines;        // theirs, or null: they are all on the macro's
         uint32_t at, count, line;
         Macro *macro;
+        uint16_t expansion;
     };
     struct Argument {
         std::vector<const Lexeme *> first, expanded;
@@ -97,7 +99,10 @@ private:
     const Lexeme *text_token();
     void back(const Lexeme *token);
     void pop();
-    void push_one(const Lexeme *token, uint32_t line);
+    void push_one(const Lexeme *token, uint32_t line, uint16_t expansion);
+    // From 1, and again from 1 after many: what is near another has another number.
+    uint16_t new_expansion() { return expansions_++ % UINT16_MAX + 1; }
+    uint16_t expansion_at_hand() const { return contexts_.empty() ? 0 : contexts_.back().expansion; }
     bool enter(const Lexeme &name, Macro &macro, uint32_t line);
     bool enter_function(Macro &macro, uint32_t line);
     bool is_called();
@@ -126,6 +131,8 @@ private:
     bool has_ahead_ = false;
     int plain_ = 0;
     uint64_t counter_ = 0;
+    uint32_t expansions_ = 0;
+    uint16_t expansion_ = 0;  // of the token that was read last
 
 public:
     Scanner scanner;

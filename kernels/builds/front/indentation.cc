@@ -39,9 +39,15 @@ public:
     Guarded(const Unit &unit, uint32_t guard, uint32_t body, uint32_t labelled, uint32_t next)
         : unit_(unit), tokens_(unit.tokens), guard_(guard), body_(body), labelled_(labelled), next_(next) {}
 
-    // Whether one macro brought the body's beginning and what comes behind it: -Wmultistatement-macros.
+    // Whether one expansion brought the body's beginning and what comes behind it, but not what leads to it: -Wmultistatement-macros. In gcc's
+    // text it brought neither if they are not on one line.
     bool is_split() const {
-        return !tokens_[body_].is('{') && !tokens_[next_].is(';') && !is_one_call(guard_, next_) && is_one_call(labelled_, next_);
+        const Token &body = tokens_[labelled_], &next = tokens_[next_];
+        if (body.is('{') || next.is(';'))
+            return false;
+        if (!unit_.memory)
+            return body.file == next.file && body.line == next.line;
+        return body.expanded() && body.expansion == next.expansion && tokens_[guard_].expansion != body.expansion;
     }
 
     // Whether what comes behind seems to belong to the statement before it.
@@ -61,7 +67,7 @@ private:
     // Whether one call of a macro brought these tokens and all between.
     bool is_one_call(uint32_t first, uint32_t last) const {
         for (uint32_t at = first; at <= last; at++)
-            if (!tokens_[at].expanded || tokens_[at].line != tokens_[first].line)
+            if (!tokens_[at].expanded() || tokens_[at].line != tokens_[first].line)
                 return false;
         return true;
     }
@@ -71,7 +77,7 @@ private:
 
     bool stands(const Token &token) const {
         const std::string_view text = text_of(token.file);
-        return !token.expanded && token.text >= text.data() && token.text < text.data() + text.size();
+        return !token.expanded() && token.text >= text.data() && token.text < text.data() + text.size();
     }
 
     // False of a token that stands nowhere as it is.
@@ -210,19 +216,24 @@ private:
             return read_block(at);
         if (at >= end_ || is(at, '}'))
             return at;
+        if (tokens_[at].kind() == Kind::Pragma)
+            return at + 1;
         return role_of(tokens_[at]) == Role::Other ? read_keyword(at) : read_expression(at);
     }
 
     uint32_t after_labels(uint32_t at) {
         for (;;) {
-            if (is(at, "case") || is(at, "default"))
-                while (at < end_ && !tokens_[at].is(':'))
-                    at = read_part(at);
-            else if (at < end_ && is_name(tokens_[at]) && is(at + 1, ':'))
+            if (is(at, "case") || is(at, "default")) {
+                // Of "case 1 ? 2 : 3:" the last ends it.
+                for (int colons = 1; at < end_ && (!tokens_[at].is(':') || --colons); at = read_part(at))
+                    colons += tokens_[at].is('?');
                 at++;
-            else
+            } else if (at < end_ && is_name(tokens_[at]) && is(at + 1, ':')) {
+                for (at += 2; at < end_ && role_of(tokens_[at]) == Role::Attribute;)
+                    at = after_attribute(tokens_, at, end_);
+            } else {
                 return at;
-            at++;
+            }
         }
     }
 
@@ -243,17 +254,22 @@ private:
     }
 
     uint32_t read_expression(uint32_t at) {
-        while (at < end_ && !tokens_[at].is(';') && !tokens_[at].is('}'))
+        while (at < end_ && !tokens_[at].is(';') && !tokens_[at].is('}')) {
+            const bool block = tokens_[at].is('{');
             at = read_part(at);
+            // Behind a nested function, or a structure's members.
+            if (block && at < end_ && tokens_[at].kind() == Kind::Word)
+                return at;
+        }
         return is(at, ';') ? at + 1 : at;
     }
 
-    // A token, or all between brackets, where blocks of "({ })" are read.
+    // A token, or all between brackets, where blocks of "({ })" and of nested functions are read.
     uint32_t read_part(uint32_t at) {
         if (at >= end_ || !opens(tokens_[at]))
             return at + 1;
-        if (is(at, '(') && is(at + 1, '{'))
-            return read_block(at + 1) + 1;
+        if (is(at, '{'))
+            return read_block(at);
         for (at++; at < end_ && !closes(tokens_[at]);)
             at = read_part(at);
         return at + 1;

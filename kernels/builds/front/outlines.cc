@@ -135,7 +135,7 @@ std::string tag_of(const Unit &unit, const Piece &piece) {
     uint32_t at = piece.first + 1;
     while (role_of(unit.tokens[at]) == Role::Attribute)
         at = after_attribute(unit.tokens, at, piece.end);
-    return "struct " + std::string(unit.tokens[at].view());
+    return std::string(unit.tokens[piece.first].view()) + " " + std::string(unit.tokens[at].view());
 }
 
 std::vector<Member> members_of(const Unit &unit, const Piece &piece) {
@@ -177,6 +177,22 @@ bool read_layout(const std::string &assembly, const std::string &name, size_t me
         layout.ends.push_back(numbers[number + 1]);
     }
     return true;
+}
+
+// The numbers keep gcc from making one of the functions, which it would do where they are the same (-fipa-icf).
+std::string example(const Unit &unit, const Pieces &pieces, const std::vector<uint32_t> &numbers) {
+    const std::string begin = "static __attribute__((noinline)) int kperflab_front_";
+    std::string text = "struct kperflab_front_read{int a;};\n" + begin + "read(struct kperflab_front_read *a){return a->a;}\n", calls;
+    for (auto number : numbers) {
+        const std::string name = std::to_string(number), tag = tag_of(unit, pieces.all[number]);
+        text += begin + "pass" + name + "(" + tag + " *a){return kperflab_front_read((struct kperflab_front_read *)(void *)a)+" + name + ";}\n";
+        calls += "+kperflab_front_pass" + name + "((" + tag + " *)a)";
+    }
+    return text + "int kperflab_front_pass(void *a);\nint kperflab_front_pass(void *a){return 0" + calls + ";}\n";
+}
+
+bool takes_apart(const std::string &assembly, uint32_t number) {
+    return assembly.find("\nkperflab_front_pass" + std::to_string(number) + ".isra.") != assembly.npos;
 }
 
 std::string outline(const Unit &unit, const Piece &piece, const std::vector<Member> &members, const std::vector<bool> &needed, const Layout &layout,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "piece.h"
+#include "pieces.h"
 
 namespace front {
 
@@ -35,7 +35,7 @@ struct Layout {
     static constexpr uint64_t UNKNOWN = UINT64_MAX;
 };
 
-// "struct TAG", of a piece that defines it.
+// "struct TAG" or "union TAG", of a piece that defines it.
 std::string tag_of(const Unit &unit, const Piece &piece);
 // The members' declarations of a piece that defines a structure and nothing else; none where it has few, or what an outline would not keep.
 std::vector<Member> members_of(const Unit &unit, const Piece &piece);
@@ -44,6 +44,12 @@ std::vector<Member> members_of(const Unit &unit, const Piece &piece);
 std::string layout_question(const Unit &unit, const Piece &piece, const std::vector<Member> &members, const std::string &name);
 // Reads its answer; false where there is none.
 bool read_layout(const std::string &assembly, const std::string &name, size_t members, Layout &layout);
+// Functions by which gcc shows whether it takes a parameter apart that points to the structure of any of these pieces: one by one they pass
+// it on, to where a field is read. gcc's IPA-SRA does so unless the structure is empty, has 64 KiB, a volatile field or an array without a
+// size, at any depth (create_parameter_descriptors, type_internals_preclude_sra_p); or never, with some flags.
+std::string example(const Unit &unit, const Pieces &pieces, const std::vector<uint32_t> &numbers);
+// Whether it did, by the assembly of these functions.
+bool takes_apart(const std::string &assembly, uint32_t number);
 
 // The definition with the needed members, and a static assertion that they are where they were. The room is constant, so that nothing can
 // copy the structure. sized: also that it has its size.

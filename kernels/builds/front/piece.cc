@@ -54,6 +54,9 @@ static bool is_offset(const std::vector<Token> &tokens, const Piece &piece, uint
 bool may_be_declared(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
     if (at == piece.first || at + 1 >= piece.end)
         return true;
+    // The body of a function in the old style, whose parameters stand in the piece before.
+    if (piece.body == piece.first)
+        return true;
     const Token &next = tokens[at + 1], &first = tokens[at - 1];
     // Without a body it is surely used only as a value: behind what no declarator has before it.
     if (at < piece.body && !first.is('=') && !first.is('&') && !first.is('{'))

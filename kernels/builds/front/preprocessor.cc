@@ -268,22 +268,22 @@ private:
 
     void expand(const Lexeme &name, Macro &macro) {
         bool first = true;
-        auto done = expansion_.expand(name, macro, [&](const Lexeme &token, uint32_t line) {
+        auto done = expansion_.expand(name, macro, [&](const Lexeme &token, uint32_t line, uint16_t expansion) {
             if (token.form == Form::Padding) {
                 apart_ = true;
                 return;
             }
             // The blank before the name is its expansion's.
-            emit(token, line, apart_ || first, true);
+            emit(token, line, apart_ || first, expansion);
             apart_ = first = false;
         });
         if (!done)
-            emit(name, name.line, apart_, false);
+            emit(name, name.line, apart_, 0);
         apart_ = done && (apart_ || first);
     }
 
     // gcc writes a token on a line of its own number if a blank or a macro's end is before it.
-    void emit(const Lexeme &token, uint32_t line, bool apart, bool expanded) {
+    void emit(const Lexeme &token, uint32_t line, bool apart, uint16_t expansion) {
         if (apart || token.flags & WHITE)
             line_ = line;
         static constexpr Kind KINDS[] = {Kind::Mark, Kind::Word, Kind::Number, Kind::Text, Kind::Pragma};
@@ -296,7 +296,7 @@ private:
             throw Unfit{"own-incbin"};
         refuse_prefix(kind);
         notes_.token(token);
-        unit_.tokens.push_back({token.text, token.size, static_cast<uint32_t>(kind), expanded, kind == Kind::Text || kind == Kind::Number ? 0 : token.name, line_, file_});
+        unit_.tokens.push_back({token.text, token.size, static_cast<uint32_t>(kind), kind == Kind::Text || kind == Kind::Number ? 0 : token.name, line_, file_, expansion});
     }
 
     // A text and a short word before it would be read as one from gcc's output, if no blank is between them.
@@ -433,7 +433,7 @@ private:
             throw Unfit{"own-pragma"};
         line_ = line;
         const std::string_view kept = texts_.copy(text);
-        unit_.tokens.push_back({kept.data(), static_cast<uint32_t>(kept.size()), static_cast<uint32_t>(Kind::Pragma), 0, 0, line_, file_});
+        unit_.tokens.push_back({kept.data(), static_cast<uint32_t>(kept.size()), static_cast<uint32_t>(Kind::Pragma), 0, line_, file_});
     }
 
     const Plan &plan_;

@@ -53,7 +53,7 @@ public:
             name = unit_.names.number({at_, size});
         else if (kind == Kind::Mark && size == 1)
             name = static_cast<unsigned char>(*at_);
-        unit_.tokens.push_back({at_, static_cast<uint32_t>(size), static_cast<uint32_t>(kind), 0, name, line_, file_});
+        unit_.tokens.push_back({at_, static_cast<uint32_t>(size), static_cast<uint32_t>(kind), name, line_, file_});
     }
 
 private:

@@ -19,12 +19,13 @@ enum class Kind : uint8_t { Mark, Word, Number, Text, Pragma };
 struct Token {
     const char *text;
     uint32_t size : 24;
-    uint32_t kind_number : 7;
-    uint32_t expanded : 1;  // a macro's expansion brought it; known of what we read ourselves
+    uint32_t kind_number : 8;
     uint32_t name;  // of a Word: its number among Names; of a Mark of one character: that
     uint32_t line;
     uint16_t file;
+    uint16_t expansion = 0;  // the number of the innermost one that brought it, none near it has the same; known of what we read ourselves
 
+    bool expanded() const { return expansion; }
     Kind kind() const { return static_cast<Kind>(kind_number); }
     std::string_view view() const { return {text, size}; }
     bool is(char mark) const { return kind() == Kind::Mark && name == static_cast<unsigned char>(mark); }

@@ -18,6 +18,10 @@ HEADER = """extern int get(int a);
 #define CALL get(7)
 #define TWO get(1); get(2)
 #define IF_SET if (a) get(1)
+#define SAME(a) a
+#define NESTED if (a) TWO
+#define BOTH_OF(a) SAME(a)
+#define EACH_OF(a) do { each(a) get(a); get(2); } while (0)
 #define LONG(a) do { \\
 		if (a) \\
 			get(1); \\
@@ -43,6 +47,12 @@ MISLEADING = {
     "a macro's statement in a macro's loop": "\teach(a)\n\t\tCALL;\n\t\tCALL;\n",
     "macros' statements on a line": "\tif (a)\n\t\tCALL; CALL;\n",
     "two statements of a macro": "\tif (a)\n\t\tTWO;\n\tget(3);\n",
+    "two statements of a macro in another": "\tNESTED;\n\tget(3);\n",
+    "two statements of a macro behind an argument": "\tSAME(if (a)) TWO;\n",
+    "two statements behind an attribute": "\tif (a)\n\tout: __attribute__((unused))\n\t\tTWO;\n",
+    "two statements behind a choice of cases": "\tswitch (a)\n\tcase 1 ? 2 : 3:\n\t\tTWO;\n",
+    "two statements in a nested function": "\tint own(int b)\n\t{\n\t\tif (b)\n\t\t\tTWO;\n\t\treturn b;\n\t}\n\tif (own(a))\n\t\tget(1);\n",
+    "two statements behind a nested function": "\tint own(int b)\n\t{\n\t\treturn b;\n\t}\n\tif (own(a))\n\t\tTWO;\n",
     "within a macro": "\tMISLEADING_LONG(a);\n",
     "behind a condition and nothing": "\tfor (; a; a--);\n\t\tget(2);\n",
     "behind an empty loop": "\tfor (;\n\t     a; a--);\n\t\tget(2);\n",
@@ -62,6 +72,8 @@ PLAIN = {
     "a macro's statement on the line": "\tif (a) CALL;\n\tCALL;\n",
     "a macro's condition": "\tIF_SET;\n\tget(3);\n",
     "a macro of several lines": "\tLONG(a);\n\tget(3);\n",
+    "two statements of a macro behind braces": "\tif (a) {\n\t\tTWO;\n\t}\n",
+    "a macro's condition in an argument": "\tSAME(if (a) get(1); get(2));\n\tBOTH_OF(if (a) get(1); get(2));\n",
     "a condition that is left out": "\tif (a)\n\t\tget(1);\n#if 0\n\tif (a > 2)\n#endif\n\t\tget(2);\n",
     "no indentation": "if (a)\nget(1);\nget(2);\n",
     "a macro's loop": "\teach(a)\n\t\tget(a);\n\tget(2);\n",

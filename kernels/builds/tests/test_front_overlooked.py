@@ -239,6 +239,11 @@ WARNED = {
         RETURNS,
         "-Wall",
     ),
+    "a parameter in the old style": (
+        *changed(UNUSED, USES, "static inline int g(cold) int cold; { return cold; }"),
+        RETURNS,
+        "-Wall",
+    ),
     "a second variable": (
         *changed(
             "static int aa, state;\nstatic inline int g(void) { return aa; }\nMORE\n",

@@ -33,7 +33,7 @@ struct large {
 };
 int take(long);
 """
-# IPA-SRA passes the two members instead of the pointer, unless the structure has a volatile field or an array without a size.
+# IPA-SRA passes the two members instead of the pointer, unless the structure is empty, has 64 KiB, a volatile field or an array without a size.
 PASSES = (
     "static __attribute__((noinline)) long part(struct large *a) { return a->third + a->apart; }\n"
     "long entry(struct large *a, struct large *b) { return part(a) + part(b); }\n"
@@ -101,6 +101,25 @@ CASES = {
         "int entry(struct large *__restrict a) { *a->one = 1; *a->other = 2; return *a->one; }\n",
     ),
     "a structure that is only passed on": Case("char second", "volatile char second", THROUGH),
+    "64 KiB in two dimensions": Case(
+        "text[200]", "text[256][256]", THROUGH, PLAIN.replace("text[20]", "text[200][256]")
+    ),
+    "64 KiB by an expression": Case("'A' * 900", "'z' * 900", THROUGH, PLAIN.replace("20", "'A' * 900")),
+    "64 KiB by an alignment": Case("char second", "char second __attribute__((aligned(65536)))", THROUGH),
+    "64 KiB by a vector": Case("char second", "char second __attribute__((vector_size(65536)))", THROUGH),
+    "64 KiB by another structure's size": Case(
+        "other[9]",
+        "other[99]",
+        THROUGH,
+        "struct in { long other[9]; };\nstruct large { struct in all[99]; };\n",
+    ),
+    "a field that was none": Case("int;", "int a;", THROUGH, "struct large { int; };\n"),
+    "a union's volatile field": Case(
+        "long b;",
+        "volatile long b;",
+        THROUGH.replace("struct large", "union large"),
+        "union large { int a; long b; };\n",
+    ),
 }
 
 
@@ -131,3 +150,19 @@ def test_a_change_of_another_member_is_answered(tmp_path: Path, program: Path) -
     bench.events()
     assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
     assert bench.events()[-1] == "hit"
+
+
+def test_where_gcc_refuses_the_example_all_that_a_structure_needs_counts(
+    tmp_path: Path, program: Path
+) -> None:
+    bench, flags = Bench(tmp_path / "bench", program), (FLAGS[0], "-Werror=suggest-attribute=pure")
+    source = THROUGH.replace("long entry(", "void entry(long *to, ").replace(
+        "return middle(a) +", "*to = middle(a) +"
+    )
+    for second in ("char second", "volatile char second", "unsigned char second"):
+        bench.write(h_h=PLAIN.replace("char second", second), a_c=f'#include "h.h"\n{source}')
+        bench.events()
+        assert bench.code("front", *flags) == bench.code("/usr/bin/gcc", *flags)
+        assert bench.events()[-1] == "miss"
+    bench.compile("front", *flags)
+    assert bench.events() == ["hit"]
