@@ -25,7 +25,8 @@ import typer
 
 from bench import front_forms
 from bench.command import run
-from kernels.builds.front_program import FLAGS, SOURCES
+from kernels.builds.front_program import FLAGS
+from kernels.builds.front_sources import SOURCES
 
 FINDS = Path(__file__).resolve().parents[1] / "build" / "front-split"
 FOLDERS = (

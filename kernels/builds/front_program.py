@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kernels.builds import request
+from kernels.builds.front_sources import SOURCES
+from kernels.builds.request import front_recipe
 from kernels.errors import HostUnfit
 from kernels.processes.environment import minimal
 
-SOURCES = Path(__file__).parent / "front"
 FLAGS = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build-id=none")
 # Started by this name, the program goes through the objects of a finished build.
 SWEEP = "sweep"
@@ -77,7 +77,7 @@ def front_identity(cc: str) -> str:
 
     The bytes are those of the driver, of cc1 and of the assembler.
     """
-    digest = hashlib.sha256(request.FRONT_RECIPE.encode())
+    digest = hashlib.sha256(front_recipe("").encode())
     for name in (cc, _program(cc, "cc1"), _program(cc, "as")):
         path = shutil.which(name, path="/usr/bin")
         if path is None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from kernels.builds import kbuild
 from kernels.builds.front_build import PATH
-from kernels.builds.front_program import FLAGS, SOURCES
+from kernels.builds.front_program import FLAGS
+from kernels.builds.front_sources import SOURCES
 from kernels.builds.request import BuildRequest, local_version
 from kernels.sandbox.command import OBJECTS, SOURCE
 from kernels.trees.git import run_git

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernels.builds import front_sources
 from kernels.builds.kbuild import ENVIRONMENT, make_flags
 from kernels.builds.toolchain import Toolchain
 from kernels.configs.request import ConfigRequest
@@ -22,9 +23,6 @@ from kernels.trees.tree import NamedRevision, SourceTree
 
 # Part of every key: raise it when the way of building changes the bytes, or the meaning of a key.
 RECIPE = 4
-# The same for builds by the compiler front, and part of the sums of all files that it keeps: raise it when the front treats a file
-# differently. Each base is then built once more: a variant over an older base would find none of the base's files in the store.
-FRONT_RECIPE = "front 12"
 RELEASE_DIGITS = 12
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
@@ -72,9 +70,11 @@ def check_modules(modules: tuple[ModuleSource, ...]) -> None:
 def front_recipe(withdrawal: str) -> str:
     """Return the recipe of builds by the compiler front. withdrawal: the token of the lab's last withdrawal of trust, "" before the first.
 
+    Each base is built once more by another front: a variant over an older base would find none of the base's files in the store.
     Builds from before a withdrawal stored or used compiled files that are no longer trusted, so their keys must differ.
     """
-    return f"{FRONT_RECIPE} after {withdrawal}" if withdrawal else FRONT_RECIPE
+    recipe = front_sources.recipe_of_sources()
+    return f"{recipe} after {withdrawal}" if withdrawal else recipe
 
 
 def artifact_key(request: BuildRequest, config: str, base_config: str, *, front: str = "") -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from kernels.builds.compiled_files import CompiledFiles
 from kernels.builds.front_program import FrontSettings, front_identity, place_front
+from kernels.builds.front_sources import SOURCES, recipe_of_sources
 from kernels.builds.tests.front_cases import (
     CHANGES,
     CONTEXTS,
@@ -365,10 +366,17 @@ def test_stores_keep_the_newest_within_their_bound(bench: Bench, tmp_path: Path)
     assert [path for path in (tmp_path / "stores").glob("*/*/*") if path.is_file()] == []
 
 
+def test_another_source_of_the_front_is_another_recipe(tmp_path: Path) -> None:
+    same, other = (shutil.copytree(SOURCES, tmp_path / name) for name in ("same", "other"))
+    with (other / "reach.cc").open("a") as file:
+        file.write("\n")
+    assert recipe_of_sources(same) == recipe_of_sources() != recipe_of_sources(other)
+
+
 def test_a_fronts_identity_is_its_recipe_and_the_compilers_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     today = front_identity("gcc")
     assert front_identity("gcc") == today
     assert len(today) == 64
     assert front_identity("g++") != today
-    monkeypatch.setattr("kernels.builds.request.FRONT_RECIPE", "front of tomorrow")
+    monkeypatch.setattr("kernels.builds.front_sources.recipe_of_sources", lambda: "front of tomorrow")
     assert front_identity("gcc") != today

@@ -235,7 +235,7 @@ def test_a_new_recipe_of_the_front_builds_each_base_once_more(
 ) -> None:
     """Else a variant over the base of before would find nothing of it in the store, and be compiled whole."""
     before = based.layer_of(trusted(pretend.request()))
-    monkeypatch.setattr("kernels.builds.request.FRONT_RECIPE", "front of tomorrow")
+    monkeypatch.setattr("kernels.builds.front_sources.recipe_of_sources", lambda: "front of tomorrow")
     assert before.is_dir()
     assert based.layer_of(trusted(pretend.request())) != before
     based.build(trusted(pretend.request()))
