@@ -164,6 +164,9 @@ def report(outcomes: list[Outcome]) -> Iterator[str]:
             *(round(sum(getattr(row, name) for row in built)) for name in ("gcc", "front")),
         ]
         yield f"| {kind} | {' | '.join(map(str, figures))} |"
+    built = [row for row in outcomes if row.result == SAME]
+    if built and sum(row.compiled for row in built) >= sum(row.users for row in built):
+        yield "Nothing was answered: every file that includes a header was compiled, so equal kernels say nothing of the front."
     for row in outcomes:
         if row.result in (DIFFERS, FAILS_ONCE):
             yield f"{row.result}: change {row.number}, {row.kind} in {row.header}"

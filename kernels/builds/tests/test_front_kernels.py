@@ -25,6 +25,15 @@ def test_a_kernel_that_differs_is_named_below_the_table(result: str) -> None:
     assert lines[-2] == "| all | 2 | 2 | 1 | 0 | 30 | 3 | 2 | 50 | 20 |"
 
 
+def test_a_trial_in_which_the_front_answered_nothing_says_so() -> None:
+    """As one did, whose base was another front's."""
+    rows = [
+        Outcome(0, "field", "include/linux/fs.h", 30, SAME, 34, 2),
+        Outcome(1, "field", "include/linux/mm.h", 9, FAILS),
+    ]
+    assert [*report(rows)][-1].startswith("Nothing was answered")
+
+
 def test_kernels_that_compile_neither_way_are_counted_apart() -> None:
     lines = list(report([Outcome(0, "field", "include/linux/fs.h", 30, FAILS)]))
     assert lines[-1] == "| all | 1 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |"
