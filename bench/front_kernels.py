@@ -117,9 +117,8 @@ def headers(objects: Path) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for path in objects.rglob(".*.o.cmd"):
         # A header that another directory's tracing includes has a path over "..".
-        counts.update(
-            header for header in set(_HEADER.findall(path.read_text(errors="replace"))) if ".." not in header
-        )
+        found = _HEADER.findall(path.read_text(errors="replace").replace("//", "/"))
+        counts.update(header for header in set(found) if ".." not in header)
     return counts
 
 

@@ -10,7 +10,7 @@ from bench.front_kernels import DIFFERS, FAILS, FAILS_ONCE, SAME, Outcome, heade
 
 def test_headers_are_counted_by_file_and_generated_ones_left_out(tmp_path: Path) -> None:
     (tmp_path / "fs").mkdir()
-    line = "  /build/linux/include/linux/fs.h \\\n"
+    line = "  /build/linux/include/linux/fs.h \\\n  /build/linux/include/linux//fs.h \\\n"
     (tmp_path / "fs" / ".a.o.cmd").write_text(line + line + "  /build/linux/arch/x86/include/asm/page.h \\\n")
     (tmp_path / "fs" / ".b.o.cmd").write_text(line + "  /build/linux/include/generated/autoconf.h \\\n")
     assert headers(tmp_path) == {"include/linux/fs.h": 2, "arch/x86/include/asm/page.h": 1}
