@@ -21,7 +21,6 @@ HEADER = """extern int get(int a);
 #define SAME(a) a
 #define NESTED if (a) TWO
 #define BOTH_OF(a) SAME(a)
-#define EACH_OF(a) do { each(a) get(a); get(2); } while (0)
 #define LONG(a) do { \\
 		if (a) \\
 			get(1); \\
