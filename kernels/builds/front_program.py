@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kernels.builds.front_sources import SOURCES
+from kernels.builds.front_sources import SOURCES, source_files
 from kernels.builds.request import front_recipe
 from kernels.errors import HostUnfit
 from kernels.processes.environment import minimal
@@ -47,8 +47,7 @@ def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
 
     main: the source with main(); another one makes another program of the same parts.
     """
-    parts = (path for path in SOURCES.glob("*.cc") if path.name != "main.cc")
-    files = sorted([main, *parts, *SOURCES.glob("*.h")])
+    files = [main, *(path for path in source_files() if path.name != "main.cc")]
     key = hashlib.sha256(_run("g++", "--version").encode())
     for path in files:
         key.update(f"\0{path.name}\0".encode() + path.read_bytes())

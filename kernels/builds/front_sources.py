@@ -10,10 +10,15 @@ from pathlib import Path
 SOURCES = Path(__file__).parent / "front"
 
 
+def source_files(folder: Path = SOURCES) -> list[Path]:
+    """Return all files that the front is compiled from, sorted."""
+    return sorted([*folder.glob("*.cc"), *folder.glob("*.h")])
+
+
 @cache
 def recipe_of_sources(folder: Path = SOURCES) -> str:
     """Return the recipe of today's front: it differs as soon as a file does, so nobody has to remember to raise a number."""
     digest = hashlib.sha256()
-    for path in sorted([*folder.glob("*.cc"), *folder.glob("*.h")]):
+    for path in source_files(folder):
         digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
     return f"front {digest.hexdigest()[:16]}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from kernels.builds import kbuild
 from kernels.builds.front_build import PATH
 from kernels.builds.front_program import FLAGS
-from kernels.builds.front_sources import SOURCES
+from kernels.builds.front_sources import source_files
 from kernels.builds.request import BuildRequest, local_version
 from kernels.sandbox.command import OBJECTS, SOURCE
 from kernels.trees.git import run_git
@@ -97,7 +97,7 @@ def reproducer(request: BuildRequest, config: str, key: str, vmlinux: Path, *, f
 def _front(cc: str) -> str:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in sorted([*SOURCES.glob("*.cc"), *SOURCES.glob("*.h")]):
+        for path in source_files():
             about = tarfile.TarInfo(path.name)
             about.size = path.stat().st_size
             archive.addfile(about, io.BytesIO(path.read_bytes()))

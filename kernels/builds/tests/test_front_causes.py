@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kernels.builds.tests.front_runs import Bench
@@ -224,12 +222,6 @@ QUICK = (
     "a volatile variable",
 )
 QUICK_WARNED = ("a member of the same name", "what is not to be used")
-
-
-@pytest.fixture
-def bench(tmp_path: Path, program: Path) -> Bench:
-    """A folder whose store is empty."""
-    return Bench(tmp_path / "bench", program)
 
 
 @pytest.mark.parametrize("name", cases(OBJECTS, QUICK))

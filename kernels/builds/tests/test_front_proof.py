@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 
 from kernels.builds.compiled_files import TRUSTED, CompiledFiles
-from kernels.builds.front_program import FrontSettings, compile_front, place_front
+from kernels.builds.front_program import FrontSettings, place_front
 from kernels.builds.tests.front_runs import IDENTITY, Bench
-from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
 
 RIGHT, WRONG = "int f(int a) { return a + 1; }\n", "int f(int a) { return a + 2; }\n"
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path / "bench", compile_front(kept("front")))
 
 
 @pytest.fixture

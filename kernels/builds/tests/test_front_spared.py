@@ -3,21 +3,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from kernels.builds.front_program import compile_front
 from kernels.builds.tests.front_runs import Bench
-from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    """A folder whose store is empty."""
-    return Bench(tmp_path / "bench", compile_front(kept("front")))
 
 
 def test_a_warning_that_macros_are_spared_is_said_where_no_macro_is(bench: Bench) -> None:
