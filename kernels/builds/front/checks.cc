@@ -118,7 +118,9 @@ private:
         if (has_body && !piece.nested) {
             close(head, wide_head, false);
             part = std::move(head);
+            wide = wide_head;
         }
+        hand_on(part, wide);
         declare(piece, part);
         learn_members(piece);
     }
@@ -209,6 +211,13 @@ private:
                 part.sum.add(tags_[tag]);
             else if (body)
                 part.sum.add(complete_[tag]);
+    }
+
+    // What looks at a whole structure may be of its type: then who has it has the structure, though only a '*' stood behind its tag here,
+    // and it is not known yet.
+    static void hand_on(Part &part, bool wide) {
+        for (auto &behind : part.behind)
+            behind.whole |= wide;
     }
 
     // Finds the tag after a "struct", which is an error where another word stood before it.

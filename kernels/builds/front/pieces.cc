@@ -45,11 +45,14 @@ public:
     }
 
 private:
-    // A declaration of a function counts for its builtin too.
+    // A declaration of a function counts for its builtin too, and for those that gcc makes of others.
     void builtins() {
         static constexpr std::string_view PREFIX = "__builtin_";
         for (uint32_t number = 0; number < unit_.names.count(); number++) {
             auto word = unit_.names.word(number);
+            for (auto begin : OWN_CALLS)
+                if (word.substr(0, begin.size()) == begin)
+                    meaning_[number] |= OF_LIBRARY;
             if (word.substr(0, PREFIX.size()) == PREFIX)
                 if (auto plain = unit_.names.find(word.substr(PREFIX.size())); plain >= 0)
                     meaning_[plain] |= OF_LIBRARY;
@@ -340,8 +343,10 @@ private:
 
     // Whether nested_function() does not know that this name before a '(' may be declared there.
     bool is_unread(uint32_t at) const {
-        const Token &before = tokens_[at - 1];
-        return before.is(')') || before.is(',') || (before.is('*') && tokens_[at - 2].is('('));
+        uint32_t last = at - 1;
+        while (tokens_[last].is('*') || role_of(tokens_[last]) == Role::Qualifier)
+            last--;
+        return tokens_[last].is(')') || tokens_[last].is(',') || tokens_[last].is('(');
     }
 
     static bool ends_declarator(const Token &token) {

@@ -18,35 +18,52 @@ constexpr std::string_view COPYING[] = {"memcpy", "memmove", "mempcpy", "memset"
                                         "__builtin_mempcpy", "__builtin_memset", "__builtin_memcmp", "__builtin_clear_padding", "__memcpy", "__memmove", "__memset",
                                         "__underlying_memcpy", "__underlying_memmove", "__underlying_memset", "__underlying_memcmp"};
 
-// Whether a piece is static and declares this name as no function.
-bool is_static_variable(const std::vector<Token> &tokens, const Piece &piece, uint32_t name) {
-    bool is_static = false;
-    for (uint32_t at = piece.first; at + 1 < piece.end; at++) {
-        is_static |= role_of(tokens[at]) == Role::Static;
-        if (is_name(tokens[at]) && tokens[at].name == name)
-            return is_static && !tokens[at + 1].is('(');
+enum class Defines { Nothing, Function, Variable };
+
+// What a piece defines by a name.
+Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_t name) {
+    bool is_extern = false, has_value = false;
+    for (uint32_t at = piece.first; at < piece.end; at++)
+        has_value |= tokens[at].is('=');
+    // What stands in braces are members and enumerators.
+    for (uint32_t at = piece.first; at + 1 < piece.end; at = tokens[at].is('{') ? behind(tokens, at, piece.end) : at + 1) {
+        const Role role = role_of(tokens[at]);
+        // One that is a register is no symbol.
+        if (role == Role::Typedef || tokens[at].view() == "register")
+            return Defines::Nothing;
+        is_extern |= role == Role::Extern;
+        if (!is_name(tokens[at]) || tokens[at].name != name)
+            continue;
+        if (piece.body != piece.end)
+            return Defines::Function;
+        return tokens[at + 1].is('(') || (is_extern && !has_value) ? Defines::Nothing : Defines::Variable;
     }
-    return false;
+    return Defines::Nothing;
 }
 
-// Pieces that mention a static variable which is kept: the compiler remembers of it whether anything takes its address, be it what comes
-// to nothing by itself.
-std::vector<uint32_t> users_of_variables(const Unit &unit, const Pieces &pieces, const std::vector<bool> &marked) {
-    std::vector<bool> variables(unit.names.count());
+// Pieces that mention a variable that is defined by what is kept, or a function of it that they do not call. gcc remembers of a static
+// variable whether anything takes its address. It puts variables and functions out in the order in which it met them, and it meets them
+// where it compares their addresses, be it in what comes to nothing by itself (symtab_node::get_create() in address_compare()).
+std::vector<uint32_t> users_of_definitions(const Unit &unit, const Pieces &pieces, const std::vector<bool> &marked) {
+    std::vector<Defines> defined(unit.names.count());
+    for (uint32_t number = 0; number < pieces.all.size(); number++)
+        for (uint32_t name = pieces.all[number].names_at; marked[number] && name < pieces.all[number].names_end; name++)
+            if (pieces.how[name] == Declares::Ordinary)
+                if (const Defines what = defined_by(unit.tokens, pieces.all[number], pieces.names[name]); what != Defines::Nothing)
+                    defined[pieces.names[name]] = what;
+    auto uses = [&](const Piece &piece, uint32_t at) {
+        if (!is_name(unit.tokens[at]) || (at > piece.first && is_member_mark(unit.tokens[at - 1])))
+            return false;
+        const Defines what = defined[unit.tokens[at].name];
+        return what == Defines::Variable || (what == Defines::Function && !(at + 1 < piece.end && unit.tokens[at + 1].is('(')));
+    };
     std::vector<uint32_t> users;
-    bool any = false;
-    for (uint32_t number = 0; number < pieces.all.size(); number++) {
-        const Piece &piece = pieces.all[number];
-        if (any && !marked[number])
-            for (uint32_t at = piece.first; at < piece.end; at++)
-                if (is_name(unit.tokens[at]) && variables[unit.tokens[at].name] && (at == piece.first || !is_member_mark(unit.tokens[at - 1]))) {
-                    users.push_back(number);
-                    break;
-                }
-        for (uint32_t name = piece.names_at; marked[number] && piece.body == piece.end && name < piece.names_end; name++)
-            if (pieces.how[name] == Declares::Ordinary && is_static_variable(unit.tokens, piece, pieces.names[name]))
-                any = variables[pieces.names[name]] = true;
-    }
+    for (uint32_t number = 0; number < pieces.all.size(); number++)
+        for (uint32_t at = pieces.all[number].first; !marked[number] && at < pieces.all[number].end; at++)
+            if (uses(pieces.all[number], at)) {
+                users.push_back(number);
+                break;
+            }
     return users;
 }
 
@@ -72,7 +89,7 @@ public:
                 work_.pop_back();
                 read(work);
             }
-            for (auto number : users_of_variables(unit_, pieces_, marked_))
+            for (auto number : users_of_definitions(unit_, pieces_, marked_))
                 mark(number);
         } while (!work_.empty());
     }
@@ -430,7 +447,7 @@ void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked) {
         work.pop_back();
         mentions(unit, pieces.all[number], follow);
         if (work.empty())
-            for (auto user : users_of_variables(unit, pieces, marked)) {
+            for (auto user : users_of_definitions(unit, pieces, marked)) {
                 marked[user] = true;
                 work.push_back(user);
             }

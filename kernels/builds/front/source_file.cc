@@ -50,6 +50,17 @@ bool has_name_in_parts(const Unit &unit) {
     return false;
 }
 
+// Whether a function is compiled by flags of its own, which may be those that pointers to different structures never meet by.
+bool has_own_flags(const Unit &unit) {
+    for (auto word : {"optimize", "__optimize__"})
+        if (const int64_t name = unit.names.find(word); name >= 0)
+            for (size_t at = 0; at + 2 < unit.tokens.size(); at++)
+                if (unit.tokens[at].kind() == Kind::Word && unit.tokens[at].name == name && unit.tokens[at + 1].is('(') &&
+                    (unit.tokens[at + 2].kind() == Kind::Text || unit.tokens[at + 2].kind() == Kind::Number))
+                    return true;
+    return false;
+}
+
 const char *refusal_of(const Unit &unit, const Pieces &pieces) {
     return asks_for_place(unit)         ? "place"
            : has_unheeded_pragma(unit)  ? "pragma"
@@ -127,9 +138,10 @@ std::string SourceFile::find_kept() {
     refusal_ = refusal_of(file.unit, file.pieces);
     if (!refusal_.empty() || !file.has_hollow())
         return refusal_;
-    if (plan_.aliases)
+    const bool aliases = plan_.aliases && !has_own_flags(file.unit);
+    if (aliases)
         layouts_.find(file);
-    if (!plan_.aliases || store_.has(mentioned_name()))
+    if (!aliases || store_.has(mentioned_name()))
         file.keep_mentioned();
     return "";
 }

@@ -21,6 +21,7 @@
 #include "compilation.h"
 #include "made_object.h"
 #include "preprocessor.h"
+#include "store.h"
 
 namespace front {
 
@@ -48,9 +49,45 @@ private:
     std::unordered_map<std::string, int64_t> known_;
 };
 
+// The config's symbols that files name, as fixdep finds them (parse_config_file()); each file is read once.
+class NamedSymbols {
+public:
+    const Words &of(const std::string &path) {
+        auto [entry, fresh] = known_.try_emplace(path);
+        std::string text;
+        if (fresh && read_file(path, text))
+            find(text, entry->second);
+        return entry->second;
+    }
+
+private:
+    static bool in_word(unsigned char c) { return ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+
+    static void find(std::string_view text, Words &symbols) {
+        constexpr std::string_view BEGIN = "CONFIG_", MODULE = "_MODULE";
+        for (size_t at = 0; (at = text.find(BEGIN, at)) != text.npos;) {
+            const bool begins = !at || !in_word(text[at - 1]);
+            at += BEGIN.size();
+            size_t end = at;
+            while (begins && end < text.size() && in_word(text[end]))
+                end++;
+            std::string_view name = text.substr(at, end - at);
+            if (name.size() >= MODULE.size() && name.substr(name.size() - MODULE.size()) == MODULE)
+                name.remove_suffix(MODULE.size());
+            if (!name.empty())
+                symbols.emplace_back(name);
+        }
+        std::sort(symbols.begin(), symbols.end());
+        symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
+    }
+
+    std::unordered_map<std::string, Words> known_;
+};
+
 struct Candidate {
     MadeObject object;
     int64_t newest;  // of its inputs
+    Words changed;   // of its inputs, those that are newer than it
 };
 
 // What kbuild builds for the build itself depends on more than its files of dependencies say.
@@ -90,7 +127,7 @@ std::vector<Candidate> candidates(const std::string &compiler) {
     Times times;
     std::vector<Candidate> list;
     for (auto &path : paths) {
-        Candidate candidate{{}, 0};
+        Candidate candidate{{}, 0, {}};
         if (!candidate.object.read(path, compiler))
             continue;
         const int64_t made = times.of(candidate.object.path);
@@ -99,6 +136,8 @@ std::vector<Candidate> candidates(const std::string &compiler) {
             const int64_t time = times.of(input);
             all &= time != NONE;
             candidate.newest = std::max(candidate.newest, time);
+            if (time > made)
+                candidate.changed.push_back(input);
         }
         for (auto &symbol : candidate.object.symbols)
             all &= times.of(symbol) <= made;
@@ -119,7 +158,17 @@ void say(const char *what, const std::string &path) {
     [[maybe_unused]] ssize_t written = write(STDOUT_FILENO, line.data(), line.size());
 }
 
-void look_at(const Settings &settings, const Candidate &candidate, int64_t began, Shared &shared) {
+// Whether the object's list, which stays as it is, has all symbols of the config that its changed inputs name.
+bool lists_symbols(const Candidate &candidate, NamedSymbols &named) {
+    const auto &listed = candidate.object.symbols;
+    for (auto &input : candidate.changed)
+        for (auto &name : named.of(input))
+            if (std::find(listed.begin(), listed.end(), "include/config/" + name) == listed.end())
+                return false;
+    return true;
+}
+
+void look_at(const Settings &settings, const Candidate &candidate, int64_t began, Shared &shared, NamedSymbols &named) {
     auto &object = candidate.object;
     const std::string made_of = Beside(object.path).made_of();
     if (made_of.empty())
@@ -129,7 +178,7 @@ void look_at(const Settings &settings, const Candidate &candidate, int64_t began
         shared.compiles = false;
     if (swept == Swept::Ready)
         say("  READY   ", object.path);
-    if (swept != Swept::Same)
+    if (swept != Swept::Same || !lists_symbols(candidate, named))
         return;
     timespec time[2] = {{0, UTIME_OMIT}, {candidate.newest / SECOND, candidate.newest % SECOND}};
     if (!utimensat(AT_FDCWD, object.path.c_str(), time, AT_SYMLINK_NOFOLLOW))
@@ -158,8 +207,9 @@ int sweep(const Settings &settings, const Words &arguments) {
     keep_segments();
     for (size_t number = 0; number < processes; number++)
         if (!fork()) {
+            NamedSymbols named;
             for (size_t at; (at = shared.next.fetch_add(1)) < list.size();)
-                look_at(settings, list[at], began, shared);
+                look_at(settings, list[at], began, shared, named);
             _exit(0);
         }
     int status, worst = 0;

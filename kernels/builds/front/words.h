@@ -126,4 +126,7 @@ inline constexpr std::string_view LIBRARY[] = {
     "strfmon", "gettext", "dgettext", "dcgettext",
 };
 
+// Beginnings of names of functions that gcc calls of its own accord: __atomic_fetch_add() of 16 bytes is __atomic_fetch_add_16().
+inline constexpr std::string_view OWN_CALLS[] = {"__atomic_", "__sync_", "__asan_", "__tsan_", "__ubsan_", "__sanitizer_", "__stack_chk_", "__cyg_profile_"};
+
 }

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kernels.builds.tests.front_runs import Bench
@@ -45,6 +43,7 @@ WORK = (
 )
 STOPS = "typedef void fn_t(void);\nextern void stop(void);\nstatic inline void gg(void) { MORE }\n"
 CALLS = "int entry(int a) { if (a) stop(); return 3; }\n"
+OWN_FLAGS = '__attribute__((optimize("strict-aliasing"))) '
 USE = "long use(struct s *x) { return x->b; }\n"
 SIZE = "(unsigned long)((struct s *)0 + 1)"
 
@@ -158,6 +157,31 @@ OBJECTS = {
     "a function behind a pointer": (
         *changed(STOPS, "", "volatile fn_t *p = (volatile fn_t *){0}, stop;"),
         CALLS,
+    ),
+    "a function that an atomic operation becomes": (
+        OTHER,
+        OTHER
+        + "extern __int128 __atomic_fetch_add_16(volatile void *, __int128, int) __attribute__((noreturn));\n",
+        "int entry(__int128 *p) { return __atomic_fetch_add(p, 1, 5); }\nint next(int a) { return a + 1; }\n",
+    ),
+    "a function that a body declares behind a pointer": (
+        *changed(
+            "extern const char *name(int);\nstatic inline void gg(void) { MORE }\n",
+            "",
+            "const char *p, *name(int) __attribute__((const));",
+        ),
+        "long entry(int a) { return (long)name(a) + (long)name(a); }\n",
+    ),
+    "what a structure holds, in a function with flags of its own": (
+        *changed(
+            "struct t { int x; int y; };\nstruct s { long a; int b; short c; int d; long e; long f; long g; MORE };\n",
+            "int u1, u2;",
+            "struct t u;",
+        ),
+        OWN_FLAGS
+        + "static __attribute__((noinline)) void set(struct s *p) { p->b = 1; }\n"
+        + OWN_FLAGS
+        + "int entry(struct s *p, struct t *q) { int a = q->x; set(p); return a + q->x; }\n",
     ),
     "two functions that do not return": (
         *changed(STOPS, "", "_Noreturn void first(void), stop(void);"),
@@ -285,12 +309,6 @@ COLUMNS = {
 }
 QUICK = {"a volatile member in place of a pointer", "a pragma of the source's", "a value of a choice"}
 QUICK_WARNED = {"a pragma of the source's", "a function of the source's that a header used"}
-
-
-@pytest.fixture
-def bench(tmp_path: Path, program: Path) -> Bench:
-    """A folder whose store is empty."""
-    return Bench(tmp_path / "bench", program)
 
 
 @pytest.mark.parametrize("name", cases(OBJECTS, QUICK))

@@ -14,8 +14,8 @@ import pytest
 
 from kernels.artifacts.store import Artifact, ArtifactStore
 from kernels.builds.builder import Builder, BuildRequest, Limits
-from kernels.builds.front_build import can_sweep
 from kernels.builds.front_program import compile_front
+from kernels.builds.layer_changes import can_sweep
 from kernels.builds.tests.test_front_builds import same
 from kernels.errors import CompileFailed
 from kernels.tests.kept import kept
@@ -127,6 +127,17 @@ def test_an_object_that_reads_another_file_now_is_made_again(sweeps: Sweeps, tmp
     # make must hear of it.
     files = header("struct inode {", "#include <linux/more.h>\nstruct inode {")
     files["include/linux/more.h"] = "int nobody_calls(int);\n"
+    artifact, steps, _ = sweeps.build(files)
+    assert set(steps.values()) == {"CC"}
+    assert same(artifact, sweeps.clean(files, tmp_path))
+
+
+@pytest.mark.process
+def test_an_object_that_newly_depends_on_a_symbol_of_the_config_is_made_again(
+    sweeps: Sweeps, tmp_path: Path
+) -> None:
+    """Else its list would lack the symbol, and who switches it on over this layer would get the old object."""
+    files = header(USED, USED + "#ifdef CONFIG_FAST_INODES\nint nobody_calls(int);\n#endif\n")
     artifact, steps, _ = sweeps.build(files)
     assert set(steps.values()) == {"CC"}
     assert same(artifact, sweeps.clean(files, tmp_path))
