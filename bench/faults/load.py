@@ -72,6 +72,6 @@ class Load:
         files: dict[str, str | Path | None] = {
             "fs/inode.c": inode.replace("WARN_HERE();", f"WARN_HERE(); /* {self.seed} */ ino += {number}UL;"),
             "Makefile": (FAKELINUX / "Makefile").read_text() + _SLOW.format(seconds=self.build_s),
-            "trouble": "slow\n",
+            "trouble.h": "slow\n",
         }
         return self.kernel.diff(self.kernel.variant(files))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,23 +22,23 @@ from kernels.artifacts.store import Artifact, ArtifactMetadata, ArtifactStore
 from kernels.artifacts.structures import FILE as STRUCTURES
 from kernels.artifacts.structures import Structures
 from kernels.builds import kbuild
+from kernels.builds.build_input import write_config, write_modules
 from kernels.builds.front_build import (
     PATH,
     SWEEP_SCRIPT,
     Front,
     FrontPlace,
-    can_sweep,
     knows,
     origin_of_base,
     summary,
 )
 from kernels.builds.lab_faults import refuse_lacks
-from kernels.builds.layer_steps import changed_inputs, included_names, steps_over_layer
+from kernels.builds.layer_changes import FORGET_SCRIPT, can_sweep, not_followed, write_forgotten
+from kernels.builds.layer_steps import changed_inputs, steps_over_layer
 from kernels.builds.layers import (
     COLD_BYTES,
     VARIANT_BYTES,
     Layers,
-    hand_over,
     newer_than,
     over_base,
     own_directory,
@@ -61,6 +60,7 @@ from kernels.builds.resolve_config import Question, resolve_config
 from kernels.builds.structures import FinishedBuild, StructureFinder
 from kernels.errors import ArtifactCorrupt, BuildTimedOut, CompileFailed
 from kernels.files.scratch import locked, remove_leftovers, scratch, write_synced
+from kernels.printable import shown_line
 from kernels.sandbox.command import Ended, Layer, Limits, SandboxPlace, run
 from kernels.sandbox.take_files import take
 from kernels.trees.extract import changed_files
@@ -167,7 +167,8 @@ class Builder:
                     return self.artifacts.get(plan.key)
             self.artifacts.remove(plan.key)
             lock = self._layers.lock(f"layer-{plan.layer}")
-            while self.layered and plan.layer not in self._no_layer:
+            layered = self.layered and self._can_layer(request, progress)
+            while layered and plan.layer not in self._no_layer:
                 with locked(lock, shared=True, on_wait=progress.tick):
                     if self._layers.has(plan.layer):
                         below = _Below(plan.layer, request.base.tree_id, plan.base_config)
@@ -179,6 +180,14 @@ class Builder:
                         return self._compile_base(plan, progress)
                     self._make_layer(plan, progress)
             return self._compile(plan, progress)
+
+    def _can_layer(self, request: BuildRequest, progress: BuildProgress) -> bool:
+        path = not_followed(changed_files(request.tree, request.base.tree_id, request.revision.tree_id))
+        if path:
+            progress.line(
+                f"kperflab: make cannot tell what {shown_line(path)} changes; building from nothing"
+            )
+        return not path
 
     def _plan(self, request: BuildRequest, on_wait: Callable[[], None]) -> _Plan:
         check_modules(request.modules)
@@ -243,9 +252,9 @@ class Builder:
                 objects = Layer(self._layers.objects_of(below.layer), own_directory(own / "upper"))
             (own / "work").mkdir()
             out = own_directory(own / "out")
-            _write_modules(request.modules, out / kbuild.EXTERNAL)
+            write_modules(request.modules, out / kbuild.EXTERNAL)
             if not below or plan.config != below.config:
-                _write_config(plan.config, objects.upper or objects.lower, newer_than(objects.lower))
+                write_config(plan.config, objects.upper or objects.lower, newer_than(objects.lower))
             log = self.log_path(plan.key)
             kind = below.layer if below else f"cold-{plan.layer}"
             guess = _VARIANT_STEPS if below else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
@@ -362,7 +371,7 @@ def _script(plan: _Plan, below: _Below | None, changed: list[str], *, sweeps: bo
     if below is None:
         return kbuild.BUILD_SCRIPT
     sweeps &= can_sweep(changed, plan.config, below.config)
-    return kbuild.FORGET_SCRIPT + SWEEP_SCRIPT * sweeps + kbuild.BUILD_SCRIPT + kbuild.KEEP_SCRIPT * keep
+    return FORGET_SCRIPT + SWEEP_SCRIPT * sweeps + kbuild.BUILD_SCRIPT + kbuild.KEEP_SCRIPT * keep
 
 
 def _notes(plan: _Plan, structures: Structures | None) -> dict[str, str]:
@@ -377,24 +386,7 @@ def _steps_again(plan: _Plan, changed: list[str], objects: Path) -> int:
 
 
 def _changes(request: BuildRequest, from_tree: str, out: Path) -> list[str]:
-    """Return the paths that differ, and write for FORGET_SCRIPT what was added."""
+    """Return the paths that differ; FORGET_SCRIPT gets its lists."""
     changes = changed_files(request.tree, from_tree, request.revision.tree_id)
-    (out / kbuild.ADDED).write_text(included_names(changes))
+    write_forgotten(changes, out)
     return [change.path for change in changes]
-
-
-def _write_config(text: str, folder: Path, stamp: float) -> None:
-    path = folder / ".config"
-    path.write_text(text)
-    path.chmod(0o644)
-    os.utime(path, (stamp, stamp))
-    hand_over(path)
-
-
-def _write_modules(modules: tuple[ModuleSource, ...], folder: Path) -> None:
-    own_directory(folder)
-    for module in modules:
-        own_directory(folder / module.name)
-        for name, data in module.files.items():
-            (folder / module.name / name).write_bytes(data)
-            (folder / module.name / name).chmod(0o644)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,9 +27,6 @@ SWEEP_SCRIPT = (
     f'/build/{_PROGRAM}/{SWEEP} {OBJECTS} "$1" || echo "kperflab: the sweep ended with status $?"\n'
 )
 _READABLE = 0o755
-_SWEPT = re.compile(
-    r"(?!(?:scripts|tools)/).*\.[ch]|Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS", re.DOTALL
-)
 _KNOWN = re.compile(r"gcc(-\d+)?")
 # Below the folder of objects.
 COMPILED = "compiled"
@@ -111,20 +107,6 @@ class Front:
 def knows(cc: str) -> bool:
     """Return whether the front knows a compiler, by its name: it reads gcc's assembly and no other."""
     return bool(_KNOWN.fullmatch(cc))
-
-
-def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
-    """Return whether a sweep sees everything that a variant's changed files can change in an object.
-
-    Objects depend on more than their lists of files say: on the tools of the build, on files that makefiles generate, and with
-    CONFIG_MODVERSIONS on types that they only mention. So only C files and headers outside of the tools may have changed, and
-    documentation.
-    """
-    return (
-        config == base_config
-        and "CONFIG_MODVERSIONS=y" not in config.splitlines()
-        and all(_SWEPT.fullmatch(path) for path in paths)
-    )
 
 
 def origin_of_base(layer: str, *, trusted: bool) -> str:

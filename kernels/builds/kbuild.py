@@ -60,14 +60,6 @@ fi
 find {OUT}/{EXTERNAL} -name '*.ko' -exec cp -t {OUT}/{HANDOUT}/modules/ {{}} +
 """
 
-# Over a layer: a file of a new name may be included in the place of one that is found later, and no list of inputs tells. So what
-# includes something by such a name, wherever it is, is compiled again.
-ADDED = "added"
-FORGET_SCRIPT = f"""[ ! -s {OUT}/{ADDED} ] || grep -rlZFf {OUT}/{ADDED} --include='.*.cmd' {OBJECTS} | xargs -0r sh -c 'for cmd
-do made=${{cmd##*/.}}; rm -f "$cmd" "${{cmd%/*}}/${{made%.cmd}}"
-done' sh
-"""
-
 # Copies all objects of a build over a layer, those of the layer among them, into one directory.
 KEPT = "objects"
 KEEP_SCRIPT = f"mkdir {OUT}/{KEPT}\ncp -a {OBJECTS}/. {OUT}/{KEPT}/\n"

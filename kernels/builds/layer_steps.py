@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Count the objects of a base build that a variant will compile again, and name files for which added ones may stand in.
+"""Count the objects of a base build that a variant will compile again.
 
 kbuild keeps the command and the inputs of each object in `.<name>.o.cmd`: an object is compiled again when one of
 its inputs differs. The files were written by a build, which is not trusted: they are only searched for words, links are not
@@ -9,20 +9,15 @@ followed, and anything but a regular file is not read.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kernels.sandbox.command import SOURCE
-from kernels.trees.extract import ChangedFile
 
 # The longest seen in 6.12 has 190 kB.
 _CMD_BYTES = 1 << 20
 _MOST_OBJECTS = 100_000
-# A name that make and the compiler write as it is.
-_PLAIN = re.compile(r"[\w.,+@~=%-]+", re.ASCII)
-_LINK = "120000"
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -31,16 +26,6 @@ def changed_inputs(paths: Iterable[str], config: str, base_config: str) -> froze
     symbols = {_symbol(line) for line in set(config.splitlines()) ^ set(base_config.splitlines())} - {""}
     files = {os.fsencode(f"{SOURCE}/{path}") for path in paths}
     return frozenset(files | {f"include/config/{name})".encode() for name in symbols})
-
-
-def included_names(changes: Iterable[ChangedFile]) -> str:
-    """Return the ends by which `.cmd` files name what an added file may stand in for, a line each; "/" for all that a link may show."""
-    names = {
-        "" if change.mode == _LINK else change.path.rpartition("/")[2]
-        for change in changes
-        if change.added or change.mode == _LINK
-    }
-    return "".join(sorted({f"/{name}\n" if _PLAIN.fullmatch(name) else "/\n" for name in names}))
 
 
 def steps_over_layer(objects: Path, inputs: frozenset[bytes]) -> int:

@@ -61,6 +61,8 @@ class Layers:
         staged = objects.parent / "layer"
         staged.mkdir()
         objects.rename(staged / "obj")
+        # newer_than() takes this for the newest time of all, and nothing is made after it.
+        os.utime(staged / "obj")
         for name, text in notes.items():
             (staged / name).write_text(text)
         # A layer that is half written after a power cut would spoil every build above it.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from kernels.builds.front_build import can_sweep
+from kernels.builds.layer_changes import can_sweep
 from kernels.builds.layers import Layers
 from kernels.builds.request import BuildRequest, family_key
 from kernels.errors import KernelsError

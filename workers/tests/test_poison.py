@@ -42,12 +42,10 @@ class Mallory:
 
     def plants(self, object_name: str) -> str:
         """Commit a base that plants an object; returns the patch that turns its tree into the trusted one."""
-        makefile = self.work / "Makefile"
-        text = makefile.read_text()
-        target = "System.map trouble-$(or $(trouble),none)\n\t@:\n"
-        assert text.count(target) == 1
-        planted = target.replace("\t@:\n", f"\t@{_PLANT.format(object=object_name)}\n")
-        makefile.write_text(text.replace(target, planted))
+        recipe = _PLANT.format(object=object_name)
+        last = "modules vmlinux arch/x86/boot/bzImage System.map"
+        (self.work / "kernel/Makefile").write_text(f"all: planted\nplanted: {last}\n\t@{recipe}\n")
+        self.git("add", "kernel/Makefile")
         self.git("commit", "--quiet", "--all", "--message", "an innocent looking base")
         return self.git("diff", "HEAD", self.trusted)
 

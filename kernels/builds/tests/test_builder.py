@@ -14,6 +14,7 @@ import pytest
 
 from kernels.artifacts.store import Artifact, ArtifactStore
 from kernels.builds.builder import Builder, Limits, ModuleSource
+from kernels.builds.layers import Layers, newer_than
 from kernels.builds.request import local_version
 from kernels.errors import CompileFailed, ConfigRejected, DiskFull
 from kernels.tests.hanging import runs_in_sandbox
@@ -104,13 +105,55 @@ def test_a_header_that_is_added_where_it_is_found_first_is_included(
     assert "fs/buffer.o" not in compiled
 
 
+def test_a_header_that_is_removed_where_it_was_found_first_is_no_longer_included(
+    builder: Builder, pretend: PretendKernel, tmp_path: Path
+) -> None:
+    header = (pretend.work / "include/linux/fs.h").read_text()
+    more = header.replace("unsigned long i_ino;", "unsigned long i_more, i_ino;")
+    base = pretend.variant({"arch/include/linux/fs.h": more})
+    builder.build(replace(pretend.request(base), base=base))
+    request = replace(pretend.request(), base=base)
+    layered = builder.build(request)
+    clean = Builder(
+        builder.home, builder.limits, artifacts=ArtifactStore(tmp_path / "clean"), layered=False
+    ).build(request)
+    assert layered.metadata.layer
+    assert layered.vmlinux.read_bytes() == clean.vmlinux.read_bytes()
+
+
+def test_a_changed_tool_of_the_build_is_built_with_from_nothing(
+    builder: Builder, pretend: PretendKernel
+) -> None:
+    builder.build(pretend.request())
+    lines: list[str] = []
+    revision = pretend.variant({"scripts/sorted.sh": "sort\n"})
+    artifact = builder.build(pretend.request(revision), on_line=lines.append)
+    assert artifact.metadata.layer == ""
+    assert "kperflab: make cannot tell what scripts/sorted.sh changes; building from nothing" in lines
+
+
+def test_changes_are_newer_than_all_of_a_layer_though_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """make writes in folders of folders last, which the time of the uppermost does not show."""
+    layers = Layers(tmp_path)
+    made = tmp_path / "objects/own/obj/arch/x86/boot/bzImage"
+    made.parent.mkdir(parents=True)
+    made.touch()
+    os.utime(tmp_path / "objects/own/obj", (1, 1))
+    layers.keep("layer", tmp_path / "objects/own/obj", {}, lambda: None)
+    monkeypatch.setattr("kernels.builds.layers.time.time", lambda: 1e9)
+    newest = max(path.stat().st_mtime for path in layers.objects_of("layer").rglob("*"))
+    assert newer_than(layers.objects_of("layer")) > newest
+
+
 def test_a_variant_leaves_the_base_as_it_was(builder: Builder, pretend: PretendKernel, home: Path) -> None:
     builder.build(pretend.request())
     before = everything_below(home / "objects"), everything_below(home / "sources")
     revision = pretend.variant(
         {
             "include/linux/fs.h": "#define FEWER 1\n" + (pretend.work / "include/linux/fs.h").read_text(),
-            "trouble": "write",
+            "trouble.h": "write",
         }
     )
     lines: list[str] = []
@@ -142,7 +185,7 @@ def test_files_can_be_added_and_removed_by_a_variant(builder: Builder, pretend: 
             "fs/inode.c": '#include "../fs/added.h"\n' + text,
             "fs/added.h": "",
             "fs/buffer.c": None,
-            "Makefile": (pretend.work / "Makefile").read_text().replace("fs/buffer.o ", ""),
+            "fs/Makefile": (pretend.work / "fs/Makefile").read_text().replace(" fs/buffer.o", ""),
         }
     )
     builder.build(pretend.request(revision))
@@ -272,7 +315,7 @@ def test_a_callback_can_cancel_the_build(builder: Builder, pretend: PretendKerne
             raise CancelledError
 
     with pytest.raises(CancelledError):
-        builder.build(pretend.request(pretend.variant({"trouble": "hang"})), on_line=refuse)
+        builder.build(pretend.request(pretend.variant({"trouble.h": "hang"})), on_line=refuse)
     assert not runs_in_sandbox(builder.home)
 
 

@@ -315,7 +315,7 @@ class TestWhatAHostileBuildLeaves:
     ) -> None:
         text = (FAKELINUX / "Makefile").read_text()
         hostile = pretend.variant(
-            {"trouble": "spoil", "Makefile": f"{text}\ntrouble-spoil: vmlinux System.map\n\t@{recipe}\n"}
+            {"trouble.h": "spoil", "Makefile": f"{text}\ntrouble-spoil: vmlinux System.map\n\t@{recipe}\n"}
         )
         own.build(replace(pretend.request(hostile), base=hostile, trusted=vouched))
         own.front_events.clear()
@@ -330,13 +330,15 @@ class TestWhatAHostileBuildLeaves:
     ) -> None:
         text = (FAKELINUX / "Makefile").read_text()
         recipe = f"if (: >>{place}) 2>/dev/null; then echo wrote; else echo refused; fi"
-        hostile = pretend.variant({"trouble": "spoil", "Makefile": f"{text}\ntrouble-spoil:\n\t@{recipe}\n"})
+        hostile = pretend.variant(
+            {"trouble.h": "spoil", "Makefile": f"{text}\ntrouble-spoil:\n\t@{recipe}\n"}
+        )
         lines: list[str] = []
         own.build(replace(pretend.request(hostile), base=hostile), on_line=lines.append)
         assert [line for line in lines if line in ("wrote", "refused")] == ["refused"]
 
     def test_a_build_that_fails_keeps_nothing(self, own: Builder, pretend: PretendKernel) -> None:
-        broken = pretend.variant({"trouble": "silence"})
+        broken = pretend.variant({"trouble.h": "silence"})
         with pytest.raises(CompileFailed):
             own.build(trusted(replace(pretend.request(broken), base=broken)))
         assert not any(stored(own).values())

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.process
 
 def attempt(builder: Builder, pretend: PretendKernel, trouble: str) -> list[str]:
     lines: list[str] = []
-    builder.build(pretend.request(pretend.variant({"trouble": trouble})), on_line=lines.append)
+    builder.build(pretend.request(pretend.variant({"trouble.h": trouble})), on_line=lines.append)
     return lines
 
 
@@ -121,7 +121,7 @@ def test_a_build_dies_with_the_process_that_asked_for_it(
     builder: Builder, pretend: PretendKernel, tmp_path: Path
 ) -> None:
     builder.build(pretend.request())
-    revision = pretend.variant({"trouble": "hang-detached"})
+    revision = pretend.variant({"trouble.h": "hang-detached"})
     program = f"""
 import sys
 from pathlib import Path

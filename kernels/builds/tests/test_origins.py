@@ -28,12 +28,13 @@ _INPUTS: dict[str, dict[str, Any]] = {
     "the revision": {"revision": _OTHER},
     "a module": {"modules": (_MODULE,)},
 }
-# The objects of fs/buffer.c with a string in them that no source has, newer than every source.
+# The objects of fs/buffer.c with a string in them that no source has, newer than every source. In a makefile of another folder: what is
+# made in its own is made again where it differs.
 _PLANT = (
+    "all: planted\nplanted: modules vmlinux arch/x86/boot/bzImage System.map\n"
     "\t@printf 'static const char backdoor[] __attribute__((used)) = \"BACKDOOR\";' >/tmp/plant.h && "
     "$(CC) $(flags) -include /tmp/plant.h -c -o fs/buffer.o $(srctree)/fs/buffer.c\n"
 )
-_LAST_TARGET = "System.map trouble-$(or $(trouble),none)\n\t@:\n"
 _HOSTILE_MAKEFILE = """
 tinyconfig olddefconfig:
 \t@mkdir -p $(O) && echo 'CONFIG_BLOCK=y' > $(O)/.config && echo 'CONFIG_INODES=y' >> $(O)/.config
@@ -44,11 +45,8 @@ tinyconfig olddefconfig:
 
 
 def planting(pretend: PretendKernel) -> NamedRevision:
-    """A base whose Makefile plants an object after a good build."""
-    text = (FAKELINUX / "Makefile").read_text()
-    assert text.count(_LAST_TARGET) == 1
-    planted = _LAST_TARGET.replace("\t@:\n", _PLANT)
-    return pretend.variant({"Makefile": text.replace(_LAST_TARGET, planted)})
+    """A base whose makefile plants an object after a good build."""
+    return pretend.variant({"kernel/Makefile": _PLANT})
 
 
 def fresh(folder: Path) -> Builder:

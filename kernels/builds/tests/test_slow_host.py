@@ -80,7 +80,7 @@ def test_a_config_that_had_its_time_is_the_submissions_fault(
 def test_a_build_that_sleeps_timed_out_by_itself(builder: Builder, pretend: PretendKernel) -> None:
     builder.build(pretend.request())
     with pytest.raises(BuildTimedOut):
-        limited(builder, seconds=3).build(pretend.request(pretend.variant({"trouble": "hang"})))
+        limited(builder, seconds=3).build(pretend.request(pretend.variant({"trouble.h": "hang"})))
 
 
 @ROOT

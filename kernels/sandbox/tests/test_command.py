@@ -91,7 +91,7 @@ from kernels.tests.pretend import FAKELINUX, PretendKernel
 from kernels.trees.tree import NamedRevision
 home = Path(sys.argv[1])
 pretend = PretendKernel(home)
-revision = pretend.variant({"fs/buffer.c": None, "Makefile": sys.argv[2]})
+revision = pretend.variant({"fs/buffer.c": None, "fs/Makefile": sys.argv[2]})
 subprocess.run(["chown", "-R", "65534:65534", home], check=True)
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 builder = Builder(home / "state", Limits(seconds=60))
@@ -104,8 +104,8 @@ assert not list((home / "state" / "objects" / "tmp").iterdir())
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: all the other tests show it")
 def test_an_ordinary_user_builds_as_root_does(builder: Builder, pretend: PretendKernel) -> None:
-    makefile = (FAKELINUX / "Makefile").read_text().replace("fs/buffer.o ", "")
-    ours = builder.build(pretend.request(pretend.variant({"fs/buffer.c": None, "Makefile": makefile})))
+    makefile = (FAKELINUX / "fs/Makefile").read_text().replace(" fs/buffer.o", "")
+    ours = builder.build(pretend.request(pretend.variant({"fs/buffer.c": None, "fs/Makefile": makefile})))
     with tempfile.TemporaryDirectory() as home:
         Path(home).chmod(0o755)
         done = subprocess.run(

@@ -82,7 +82,7 @@ def test_a_build_whose_sandbox_is_killed_from_outside_is_tried_again(
 ) -> None:
     builder.build(pretend.request())
     kill = killer("bwrap")
-    request = pretend.request(pretend.variant({"trouble": "hang"}))
+    request = pretend.request(pretend.variant({"trouble.h": "hang"}))
     with pytest.raises(BuildInterrupted, match="the sandbox of the build was killed from outside") as caught:
         builder.build(request, on_progress=lambda done, expected: kill())
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
@@ -97,7 +97,7 @@ def test_a_program_killed_inside_the_sandbox_is_the_kernels_failure_since_the_bu
 ) -> None:
     builder.build(pretend.request())
     kill = killer(victim, innermost=innermost, number=number)
-    request = pretend.request(pretend.variant({"trouble": "hang"}))
+    request = pretend.request(pretend.variant({"trouble.h": "hang"}))
     with pytest.raises(CompileFailed) as caught:
         builder.build(request, on_progress=lambda done, expected: kill())
     assert (caught.value.blame, caught.value.retry) == ("kernel", False)
@@ -176,7 +176,7 @@ def test_a_disk_that_is_short_as_a_build_ends_is_the_labs(
 ) -> None:
     """Another process fills the disk between two looks, and the compiler fails before the next one."""
     builder.build(pretend.request())
-    revision = pretend.variant({"trouble": "disk"})
+    revision = pretend.variant({"trouble.h": "disk"})
     ended = iter([False])
     monkeypatch.setattr("kernels.sandbox.command._Watch.is_disk_short", lambda watch: next(ended, True))
     with pytest.raises(DiskFull, match="free some space and try again") as caught:

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Decide how far make can follow changed files over a finished build, and remove what it would wrongly keep.
+
+make compares the files in an object's list, and the command that made it. It does not know of a file that was found elsewhere,
+or of one that is gone, and where a makefile has a rule of its own (`cmd` in place of `if_changed`) not of another command either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kernels.sandbox.command import OBJECTS, OUT, SOURCE
+from kernels.trees.extract import ChangedFile
+
+_LINK = "120000"
+# A path that make, the compiler and a shell's `read` take as it is.
+_PLAIN = re.compile(r"[\w.,+@~=%/-]+", re.ASCII)
+# No kernel is made of these.
+_APART = (
+    r"Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS|tools/(?:testing|perf)/.*|(?:.*/)?\.gitignore"
+)
+# Tools and scripts run during the build, and no list says what they had a part in.
+_TOOLS = r"(?!(?:scripts|tools)/)"
+_SWEPT = re.compile(rf"{_TOOLS}.*\.[ch]|{_APART}", re.DOTALL)
+# Not those that a whole architecture is built by, nor those that say which headers are generated.
+_MAKEFILE = r"(?!arch/[^/]+/[^/]+$)(?!(?:.*/)?include/).+/(?:Makefile|Kbuild)[^/]*"
+_FOLLOWED = re.compile(rf"{_TOOLS}(?:.*\.[chS]|{_MAKEFILE}|(?:.*/)?Kconfig[^/]*)|{_APART}", re.DOTALL)
+
+# Below OUT, a line each: ends of names, folders.
+NAMES, FOLDERS = "forget-names", "forget-folders"
+# All that was made in such a folder, and below it in folders without a makefile; and whatever is made of a file of such a name, or of one that
+# was made in such a folder. kbuild's objects do not miss an input that is gone (.SECONDARY in scripts/Kbuild.include).
+FORGET_SCRIPT = f"""while read -r folder
+do [ ! -d {OBJECTS}/"$folder" ] || (
+    cd {OBJECTS}/"$folder"
+    find . -mindepth 1 -type d -exec sh -c '[ -e "$1/$2/Makefile" ] || [ -e "$1/$2/Kbuild" ]' sh {SOURCE}/"$folder" {{}} \\; -prune \\
+        -o -type f -print0 | tee {OUT}/forgotten | xargs -0r rm -f
+    tr '\\0' '\\n' <{OUT}/forgotten | sed -n 's,.*\\(/[^/]*\\.[chS]\\)$,\\1,p' >>{OUT}/{NAMES}
+)
+done <{OUT}/{FOLDERS}
+[ ! -s {OUT}/{NAMES} ] || grep -rlZFf {OUT}/{NAMES} --include='.*.cmd' {OBJECTS} | xargs -0r sh -c 'for cmd
+do made=${{cmd##*/.}}; rm -f "$cmd" "${{cmd%/*}}/${{made%.cmd}}"
+done' sh
+"""
+
+
+def not_followed(changes: Iterable[ChangedFile]) -> str:
+    """Return the first changed path after which make, even after FORGET_SCRIPT, may make over a layer what it would not from nothing.
+
+    "" if there is none. make can follow changes of C, headers, assembly, makefiles and Kconfig files; not those of the tools of the
+    build, the makefile at the top, links, or other files, for a rule may read these without naming them (`wildcard`, `.incbin`).
+    """
+    for change in changes:
+        path = change.path
+        if change.mode == _LINK or not (_PLAIN.fullmatch(path) and _FOLLOWED.fullmatch(path)):
+            return path
+    return ""
+
+
+def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
+    """Return whether a sweep sees everything that a variant's changed files can change in an object.
+
+    Objects depend on more than their lists of files say: on the tools of the build, on files that makefiles generate, and with
+    CONFIG_MODVERSIONS on types that they only mention. So only C files and headers outside of the tools may have changed, and
+    what no kernel is made of.
+    """
+    return (
+        config == base_config
+        and "CONFIG_MODVERSIONS=y" not in config.splitlines()
+        and all(_SWEPT.fullmatch(path) for path in paths)
+    )
+
+
+def write_forgotten(changes: Sequence[ChangedFile], out: Path) -> None:
+    """Write for FORGET_SCRIPT what changes that make can follow may leave old. out: the host's directory of OUT."""
+    moved = [change.path for change in changes if change.added or change.deleted]
+    # A makefile's own rules tell nobody that they differ, that they list one file more or less, or that a file of the tree is now in
+    # the place of one that they made.
+    ruled = [*moved, *(change.path for change in changes if re.fullmatch(_MAKEFILE, change.path))]
+    names = {f"/{path.rpartition('/')[2]}" for path in moved}
+    # What is made at the top and below include/, the makefile at the top makes.
+    folders = {path.rpartition("/")[0] for path in ruled} - {"", "include"}
+    for file, lines in ((NAMES, names), (FOLDERS, folders)):
+        (out / file).write_text("".join(f"{line}\n" for line in sorted(lines)))
