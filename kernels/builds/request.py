@@ -22,7 +22,7 @@ from kernels.errors import ConfigRejected
 from kernels.trees.tree import NamedRevision, SourceTree
 
 # Part of every key: raise it when the way of building changes the bytes, or the meaning of a key.
-RECIPE = 4
+RECIPE = 5
 RELEASE_DIGITS = 12
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
