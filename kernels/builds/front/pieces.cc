@@ -146,7 +146,7 @@ private:
                 Role role = role_of(token);
                 tagged |= role == Role::Tagged;
                 if (role == Role::Attribute)
-                    keeping |= is_keeping(at, end);
+                    keeping |= is_keeping(at, end, at > piece.body);
                 if (at > piece.body && ((is_label(token) && (role != Role::Asm || names_in_assembly(at))) || token.view() == "_Noreturn"))
                     labelled(at, piece);
                 if (at > piece.body && is_name(token))
@@ -382,13 +382,18 @@ private:
         declare(name, Declares::Nested);
     }
 
-    bool is_keeping(uint32_t at, uint32_t end) const {
+    // Whether an attribute does something beyond its declaration. malloc(NAME) says that NAME frees; a type of an array that is aligned
+    // within a body is found again for others (c_build_qualified_type()).
+    bool is_keeping(uint32_t at, uint32_t end, bool in_body) const {
         int depth = 0;
         for (at++; at < end; at++) {
             depth += opens(tokens_[at]);
             if (closes(tokens_[at]) && --depth <= 0)
                 return false;
-            if (means(tokens_[at], KEEPS))
+            const std::string_view word = tokens_[at].view();
+            if (means(tokens_[at], KEEPS) || (in_body && (word == "aligned" || word == "__aligned__")))
+                return true;
+            if ((word == "malloc" || word == "__malloc__") && at + 1 < end && tokens_[at + 1].is('('))
                 return true;
         }
         return false;

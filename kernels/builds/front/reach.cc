@@ -20,7 +20,7 @@ constexpr std::string_view COPYING[] = {"memcpy", "memmove", "mempcpy", "memset"
 
 enum class Defines { Nothing, Function, Variable };
 
-// What a piece defines by a name.
+// What a piece defines by a name. What the source declares counts as defined there: by an alias, or in the old style, whose body is a piece of its own.
 Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_t name) {
     bool is_extern = false, has_value = false;
     for (uint32_t at = piece.first; at < piece.end; at++)
@@ -34,9 +34,9 @@ Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_
         is_extern |= role == Role::Extern;
         if (!is_name(tokens[at]) || tokens[at].name != name)
             continue;
-        if (piece.body != piece.end)
+        if (piece.body != piece.end || (!piece.header && tokens[at + 1].is('(')))
             return Defines::Function;
-        return tokens[at + 1].is('(') || (is_extern && !has_value) ? Defines::Nothing : Defines::Variable;
+        return tokens[at + 1].is('(') || (is_extern && !has_value && piece.header) ? Defines::Nothing : Defines::Variable;
     }
     return Defines::Nothing;
 }

@@ -158,6 +158,14 @@ OBJECTS = {
         *changed(STOPS, "", "volatile fn_t *p = (volatile fn_t *){0}, stop;"),
         CALLS,
     ),
+    "an alignment of a type of arrays": (
+        *changed(
+            "static inline unsigned long gg(void) { return MORE; }\n",
+            "20",
+            "sizeof(const int __attribute__((aligned(64))) [20])",
+        ),
+        "static const int table[20] = {5, 4, 1};\nint entry(unsigned i) { return table[i]; }\n",
+    ),
     "a function that an atomic operation becomes": (
         OTHER,
         OTHER
@@ -201,6 +209,15 @@ USES = "static inline int g(void) { return cold(); }"
 CONDITION = "int entry(int a) {{ int x = a; {} return x; }}\n"
 # Old header, new header, source, flags: the second brings a warning or an error.
 WARNED = {
+    "a function that frees what another returns": (
+        *changed(
+            "extern void give_back(void *);\nMORE\n",
+            "",
+            "extern void *obtain(void) __attribute__((malloc(give_back)));",
+        ),
+        "int entry(void) { int a = 1; give_back(&a); return 0; }\n",
+        "-Wall",
+    ),
     "a pragma of the source's": (
         OTHER,
         OTHER + "static inline int g(unsigned a) { return a < -1; }\n",

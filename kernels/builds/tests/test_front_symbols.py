@@ -19,7 +19,11 @@ FLAGS = (
 VARIABLES = "extern int x, y, z;\n"
 FUNCTIONS = "extern int x(int), y(int), z(int);\n"
 HEADS = "struct head { struct head *next; };\nextern struct head x, y, z;\n"
+OLD_STYLE = "extern int x(), y();\n"
+ALIASES = "extern int x(int), y(int), w(int);\n"
 DEFINED = {
+    OLD_STYLE: "int y(a) int a; { return a + 1; }\nint x(a) int a; { return a + 2; }\n",
+    ALIASES: 'int w(int a) { return a; }\nextern int y(int) __attribute__((alias("w")));\nextern int x(int) __attribute__((alias("w")));\n',
     VARIABLES: "int y = 1; int x = 2; int z = 3;\n",
     FUNCTIONS: "int y(int a) { return a + 1; }\nint x(int a) { return a + 2; }\nint z(int a) { return a + 3; }\n",
     HEADS: "struct head y = {&y}; struct head x = {&x}; struct head z = {&z};\n",
@@ -41,6 +45,11 @@ MET = {
     ),
     "a list ends at its head": (HEADS, "static inline int empty(void) { return z.next == &x || &x == &y; }"),
     "functions are compared": (FUNCTIONS, "static inline int same(void) { return x == y; }"),
+    "functions in the old style are compared": (
+        OLD_STYLE,
+        "static inline int same(void) { return x == y; }",
+    ),
+    "aliases are compared": (ALIASES, "static inline int same(void) { return x == y; }"),
     "a choice of functions is compared": (
         FUNCTIONS,
         "static inline int same(int n) { return (n ? x : z) == x; }",
