@@ -33,16 +33,9 @@ from kernels.builds.front_build import (
     summary,
 )
 from kernels.builds.lab_faults import refuse_lacks
-from kernels.builds.layer_changes import FORGET_SCRIPT, can_sweep, not_followed, write_forgotten
+from kernels.builds.layer_changes import can_sweep, forget_script, not_followed, write_forgotten
 from kernels.builds.layer_steps import changed_inputs, steps_over_layer
-from kernels.builds.layers import (
-    COLD_BYTES,
-    VARIANT_BYTES,
-    Layers,
-    newer_than,
-    over_base,
-    own_directory,
-)
+from kernels.builds.layers import COLD_BYTES, VARIANT_BYTES, Layers, newer_than, over_base, own_directory
 from kernels.builds.nearest_layer import FILE as REVISION
 from kernels.builds.nearest_layer import facts_of, nearest_layers
 from kernels.builds.progress import BuildProgress
@@ -167,7 +160,7 @@ class Builder:
                     return self.artifacts.get(plan.key)
             self.artifacts.remove(plan.key)
             lock = self._layers.lock(f"layer-{plan.layer}")
-            layered = self.layered and self._can_layer(request, progress)
+            layered = self.layered and self._can_layer(plan, progress)
             while layered and plan.layer not in self._no_layer:
                 with locked(lock, shared=True, on_wait=progress.tick):
                     if self._layers.has(plan.layer):
@@ -181,13 +174,16 @@ class Builder:
                     self._make_layer(plan, progress)
             return self._compile(plan, progress)
 
-    def _can_layer(self, request: BuildRequest, progress: BuildProgress) -> bool:
+    def _can_layer(self, plan: _Plan, progress: BuildProgress) -> bool:
+        request, why = plan.request, ""
         path = not_followed(changed_files(request.tree, request.base.tree_id, request.revision.tree_id))
         if path:
-            progress.line(
-                f"kperflab: make cannot tell what {shown_line(path)} changes; building from nothing"
-            )
-        return not path
+            why = f"make cannot tell what {shown_line(path)} changes"
+        elif self._layers.is_ahead(plan.layer):
+            why = "this machine's clock was set back: make would take all that it generates for old"
+        if why:
+            progress.line(f"kperflab: {why}; building from nothing")
+        return not why
 
     def _plan(self, request: BuildRequest, on_wait: Callable[[], None]) -> _Plan:
         check_modules(request.modules)
@@ -371,7 +367,12 @@ def _script(plan: _Plan, below: _Below | None, changed: list[str], *, sweeps: bo
     if below is None:
         return kbuild.BUILD_SCRIPT
     sweeps &= can_sweep(changed, plan.config, below.config)
-    return FORGET_SCRIPT + SWEEP_SCRIPT * sweeps + kbuild.BUILD_SCRIPT + kbuild.KEEP_SCRIPT * keep
+    return (
+        forget_script(same_config=plan.config == below.config)
+        + SWEEP_SCRIPT * sweeps
+        + kbuild.BUILD_SCRIPT
+        + kbuild.KEEP_SCRIPT * keep
+    )
 
 
 def _notes(plan: _Plan, structures: Structures | None) -> dict[str, str]:
@@ -386,7 +387,7 @@ def _steps_again(plan: _Plan, changed: list[str], objects: Path) -> int:
 
 
 def _changes(request: BuildRequest, from_tree: str, out: Path) -> list[str]:
-    """Return the paths that differ; FORGET_SCRIPT gets its lists."""
+    """Return the paths that differ; forget_script gets its lists."""
     changes = changed_files(request.tree, from_tree, request.revision.tree_id)
     write_forgotten(changes, out)
     return [change.path for change in changes]

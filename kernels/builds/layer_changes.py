@@ -22,7 +22,7 @@ _APART = (
     r"Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS|tools/(?:testing|perf)/.*|(?:.*/)?\.gitignore"
 )
 # Tools and scripts run during the build, and no list says what they had a part in.
-_TOOLS = r"(?!(?:scripts|tools)/)"
+_TOOLS = r"(?!(?:scripts|tools|arch/[^/]+/tools)/)"
 _SWEPT = re.compile(rf"{_TOOLS}.*\.[ch]|{_APART}", re.DOTALL)
 # Not those that a whole architecture is built by, nor those that say which headers are generated.
 _MAKEFILE = r"(?!arch/[^/]+/[^/]+$)(?!(?:.*/)?include/).+/(?:Makefile|Kbuild)[^/]*"
@@ -32,7 +32,7 @@ _FOLLOWED = re.compile(rf"{_TOOLS}(?:.*\.[chS]|{_MAKEFILE}|(?:.*/)?Kconfig[^/]*)
 NAMES, FOLDERS = "forget-names", "forget-folders"
 # All that was made in such a folder, and below it in folders without a makefile; and whatever is made of a file of such a name, or of one that
 # was made in such a folder. kbuild's objects do not miss an input that is gone (.SECONDARY in scripts/Kbuild.include).
-FORGET_SCRIPT = f"""while read -r folder
+_FORGET = f"""while read -r folder
 do [ ! -d {OBJECTS}/"$folder" ] || (
     cd {OBJECTS}/"$folder"
     find . -mindepth 1 -type d -exec sh -c '[ -e "$1/$2/Makefile" ] || [ -e "$1/$2/Kbuild" ]' sh {SOURCE}/"$folder" {{}} \\; -prune \\
@@ -45,9 +45,19 @@ do made=${{cmd##*/.}}; rm -f "$cmd" "${{cmd%/*}}/${{made%.cmd}}"
 done' sh
 """
 
+# Under another config: a symbol whose name is put together (CONFIG_##name) is in no object's list, so what reads such a file is made again.
+_PASTED = f"""find {OBJECTS} -name '.*.cmd' -exec cat {{}} + | grep -oE '{SOURCE}/[^ )]+' | sort -u |
+    xargs -r grep -lsE 'CONFIG_[A-Za-z0-9_]*[[:blank:]]*##' | sed 's,.*/,/,' >>{OUT}/{NAMES} || :
+"""
+
+
+def forget_script(*, same_config: bool = True) -> str:
+    """Return a shell script that removes what make would wrongly keep over a layer, by the lists of write_forgotten."""
+    return _FORGET if same_config else _PASTED + _FORGET
+
 
 def not_followed(changes: Iterable[ChangedFile]) -> str:
-    """Return the first changed path after which make, even after FORGET_SCRIPT, may make over a layer what it would not from nothing.
+    """Return the first changed path after which make, even after forget_script, may make over a layer what it would not from nothing.
 
     "" if there is none. make can follow changes of C, headers, assembly, makefiles and Kconfig files; not those of the tools of the
     build, the makefile at the top, links, or other files, for a rule may read these without naming them (`wildcard`, `.incbin`).
@@ -74,7 +84,7 @@ def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
 
 
 def write_forgotten(changes: Sequence[ChangedFile], out: Path) -> None:
-    """Write for FORGET_SCRIPT what changes that make can follow may leave old. out: the host's directory of OUT."""
+    """Write for forget_script what changes that make can follow may leave old. out: the host's directory of OUT."""
     moved = [change.path for change in changes if change.added or change.deleted]
     # A makefile's own rules tell nobody that they differ, that they list one file more or less, or that a file of the tree is now in
     # the place of one that they made.

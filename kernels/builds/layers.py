@@ -56,6 +56,10 @@ class Layers:
         """Return whether this base build's objects exist."""
         return self.objects_of(layer).is_dir()
 
+    def is_ahead(self, layer: str) -> bool:
+        """Return whether a layer was made later than now."""
+        return self.has(layer) and self.objects_of(layer).stat().st_mtime > time.time() + 1
+
     def keep(self, layer: str, objects: Path, notes: Mapping[str, str], on_wait: Callable[[], None]) -> None:
         """Make a finished object directory the layer, atomically; it must be on the same file system. notes: texts of files beside it."""
         staged = objects.parent / "layer"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from kernels.builds.layer_changes import can_sweep
+from kernels.builds.layer_changes import can_sweep, not_followed
 from kernels.builds.layers import Layers
 from kernels.builds.request import BuildRequest, family_key
 from kernels.errors import KernelsError
@@ -51,10 +51,11 @@ def nearest_layers(
     found = []
     for layer, tree_id in _family(layers, own):
         try:
-            paths = [file.path for file in changed_files(request.tree, tree_id, own.tree_id)]
+            changes = changed_files(request.tree, tree_id, own.tree_id)
         except KernelsError:  # its commit is gone from the repository
             continue
-        if can_sweep(paths, config, config):
+        paths = [change.path for change in changes]
+        if can_sweep(paths, config, config) and not not_followed(changes):
             found.append((len(paths), layer, tree_id))
     for _, layer, tree_id in sorted(found):
         yield layer, tree_id

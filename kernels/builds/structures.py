@@ -26,7 +26,7 @@ FOLDER, ONLY = "structures", "only"
 """Below OUT: the folder that the script writes, and the file that names the objects whose sources are to be compiled."""
 # debian-6.1 takes a tenth of this.
 _CPU_SECONDS = 900.0
-_OBJECT = re.compile(r"[A-Za-z0-9_][\w.+/-]{0,300}")
+_OBJECT = re.compile(r"[A-Za-z0-9_][\w.+/-]{0,300}\.o")
 # Levels of nested folders: 6.12 has eight.
 _DEEPEST = 24
 
@@ -125,7 +125,10 @@ class StructureFinder:
 
 
 def compiled_in(folder: Path) -> frozenset[str]:
-    """Return the object files that a build compiled. folder: the overlay's upper directory, or the whole object directory."""
+    """Return the object files that a build compiled, or that a sweep left as they are although what they read has changed.
+
+    folder: the overlay's upper directory, or the whole object directory.
+    """
     objects: set[str] = set()
     left = [""]
     while left:
@@ -138,7 +141,8 @@ def compiled_in(folder: Path) -> frozenset[str]:
             name = f"{place}/{entry.name}" if place else entry.name
             if entry.is_dir(follow_symlinks=False):
                 left += [name] if name.count("/") < _DEEPEST else []
-            elif entry.name.startswith(".") and entry.name.endswith(".o.cmd"):
-                object_ = f"{place}/{entry.name[1:-4]}" if place else entry.name[1:-4]
+            elif (entry.name[0] == ".") == entry.name.endswith(".cmd"):
+                made = entry.name.removeprefix(".").removesuffix(".cmd")
+                object_ = f"{place}/{made}" if place else made
                 objects |= {object_} if _OBJECT.fullmatch(object_) else set()
     return frozenset(objects)

@@ -132,6 +132,20 @@ def test_a_changed_tool_of_the_build_is_built_with_from_nothing(
     assert "kperflab: make cannot tell what scripts/sorted.sh changes; building from nothing" in lines
 
 
+def test_over_a_layer_of_tomorrow_nothing_is_built(pretend: PretendKernel, tmp_path: Path) -> None:
+    """What make generates would be older than its objects."""
+    builder = Builder(tmp_path, Limits(seconds=30, memory=1 << 30, cores=2))
+    builder.build(pretend.request())
+    objects = builder.layer_of(pretend.request())
+    tomorrow = objects.stat().st_mtime + 86400
+    os.utime(objects, (tomorrow, tomorrow))
+    lines: list[str] = []
+    variant = pretend.request(pretend.edited("fs/buffer.c", "block * 3", "block * 37"))
+    artifact = builder.build(variant, on_line=lines.append)
+    assert artifact.metadata.layer == ""
+    assert [line for line in lines if "clock was set back" in line]
+
+
 def test_changes_are_newer_than_all_of_a_layer_though_the_clock_was_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

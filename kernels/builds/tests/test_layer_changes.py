@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.builds.layer_changes import FORGET_SCRIPT, not_followed, write_forgotten
+from kernels.builds.layer_changes import forget_script, not_followed, write_forgotten
 from kernels.sandbox.command import OBJECTS, OUT, SOURCE
 from kernels.trees.extract import ChangedFile
 
@@ -51,6 +51,7 @@ def test_make_can_follow_what_compilers_and_makefiles_read(path: str) -> None:
         changed("scripts/Makefile.build"),
         changed("scripts/mod/modpost.c"),
         changed("tools/objtool/check.c"),
+        changed("arch/x86/tools/relocs.c"),
         changed("arch/x86/entry/syscalls/syscall_64.tbl"),
         changed("lib/oid.pl"),
         ChangedFile("net/wireless/certs/sforshee.hex", "", ""),
@@ -65,12 +66,14 @@ def test_a_build_from_nothing_is_for_what_a_rule_may_read_without_naming_it(chan
     assert not_followed([changed("mm/slub.c"), change]) == change.path
 
 
-def forget(place: Path, *changes: ChangedFile) -> set[str]:
+def forget(place: Path, *changes: ChangedFile, same_config: bool = True) -> set[str]:
     """Run the script over the objects below a place; return the files that are left, without commands."""
     out = place / "out"
     out.mkdir(exist_ok=True)
     write_forgotten(changes, out)
-    script = FORGET_SCRIPT.replace(OBJECTS, str(place / "objects")).replace(OUT, str(out))
+    script = (
+        forget_script(same_config=same_config).replace(OBJECTS, str(place / "objects")).replace(OUT, str(out))
+    )
     script = script.replace(SOURCE, str(place / "linux"))
     subprocess.run(["sh", "-c", "set -e\n" + script], check=True, timeout=30)
     files = (path for path in (place / "objects").rglob("*") if path.is_file() and path.name[0] != ".")
@@ -99,7 +102,9 @@ def built(tmp_path: Path) -> Path:
         made.parent.mkdir(parents=True, exist_ok=True)
         made.touch()
         if read:
-            (made.parent / f".{made.name}.cmd").write_text(f"deps_{name} := \\\n  {SOURCE}/{read} \\\n")
+            (made.parent / f".{made.name}.cmd").write_text(
+                f"deps_{name} := \\\n  {tmp_path}/linux/{read} \\\n"
+            )
     (tmp_path / "objects/.config").touch()
     return tmp_path
 
@@ -158,3 +163,10 @@ def test_what_make_would_wrongly_keep_is_forgotten(
 @pytest.mark.process
 def test_nothing_is_forgotten_without_a_change(built: Path) -> None:
     assert forget(built) == EVERYTHING
+
+
+@pytest.mark.process
+def test_under_another_config_what_puts_a_symbols_name_together_is_forgotten(built: Path) -> None:
+    (built / "linux/lib/bits.c").write_text("#define HAS(option) IS_ENABLED(CONFIG_LIB_ ## option)\n")
+    (built / "linux/lib/sort.c").write_text("#if IS_ENABLED(CONFIG_SORT)\n#endif\n#define PASTE(a, b) a##b\n")
+    assert forget(built, same_config=False) == EVERYTHING - {"lib/bits.o"}

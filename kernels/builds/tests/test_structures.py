@@ -161,6 +161,14 @@ def test_what_cannot_be_read_is_a_line_in_the_log(kernel: Kernel) -> None:
     assert "without their fields: pointers cannot be read" in kernel.progress.lines[-1]
 
 
+def test_an_object_that_a_sweep_left_as_it_is_has_the_types_of_today(tmp_path: Path) -> None:
+    """It reads a changed header: a field that no code of it names may have moved."""
+    (tmp_path / "fs").mkdir()
+    for name in ("fs/.made.o.cmd", "fs/made.o", "fs/left.o"):
+        (tmp_path / name).touch()
+    assert compiled_in(tmp_path) == {"fs/made.o", "fs/left.o"}
+
+
 @pytest.mark.hostile
 def test_objects_of_odd_names_and_depths_are_not_asked_for(tmp_path: Path) -> None:
     for name in (
@@ -168,7 +176,9 @@ def test_objects_of_odd_names_and_depths_are_not_asked_for(tmp_path: Path) -> No
         "fs/.-o x.o.cmd",
         "fs/.a b.o.cmd",
         "fs/$(x)/.a.o.cmd",
-        "fs/a.o.cmd",
+        "fs/b.o.cmd",
+        "fs/.left.o",
+        "fs/a.c",
         "-x/.a.o.cmd",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
