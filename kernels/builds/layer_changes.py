@@ -11,43 +11,56 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from kernels.architecture import BUILT
 from kernels.sandbox.command import OBJECTS, OUT, SOURCE
 from kernels.trees.extract import ChangedFile
 
 _LINK = "120000"
 # A path that make, the compiler and a shell's `read` take as it is.
 _PLAIN = re.compile(r"[\w.,+@~=%/-]+", re.ASCII)
-# No kernel is made of these.
+# No kernel is made of these: texts, programs that run elsewhere, other architectures.
 _APART = (
-    r"Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS|tools/(?:testing|perf)/.*|(?:.*/)?\.gitignore"
+    r"Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS|(?:.*/)?(?:README[^/]*|TODO|\.gitignore|\.clang-format)|.*\.(?:md|dtsi?)"
+    r"|tools/(?:testing|perf)/(?!selftests/kselftest_module\.h).*|scripts/(?:checkpatch|get_maintainer)\.pl"
+    rf"|arch/(?!{BUILT.srcarch}/)[^/]+/.*"
 )
 # Tools and scripts run during the build, and no list says what they had a part in.
 _TOOLS = r"(?!(?:scripts|tools|arch/[^/]+/tools)/)"
+_KCONFIG = r"(?:.*/)?Kconfig[^/]*"
 _SWEPT = re.compile(rf"{_TOOLS}.*\.[ch]|{_APART}", re.DOTALL)
 # Not those that a whole architecture is built by, nor those that say which headers are generated.
 _MAKEFILE = r"(?!arch/[^/]+/[^/]+$)(?!(?:.*/)?include/).+/(?:Makefile|Kbuild)[^/]*"
-_FOLLOWED = re.compile(rf"{_TOOLS}(?:.*\.[chS]|{_MAKEFILE}|(?:.*/)?Kconfig[^/]*)|{_APART}", re.DOTALL)
+_FOLLOWED = re.compile(rf"{_TOOLS}(?:.*\.[chS]|{_MAKEFILE}|{_KCONFIG})|{_APART}", re.DOTALL)
 
-# Below OUT, a line each: ends of names, folders.
-NAMES, FOLDERS = "forget-names", "forget-folders"
-# All that was made in such a folder, and below it in folders without a makefile; and whatever is made of a file of such a name, or of one that
-# was made in such a folder. kbuild's objects do not miss an input that is gone (.SECONDARY in scripts/Kbuild.include).
-_FORGET = f"""while read -r folder
+# Below OUT, a line each: folders, paths, ends of names; and ends of names that the script adds. kbuild's objects do not miss an input that is
+# gone (.SECONDARY in scripts/Kbuild.include).
+FOLDERS, PATHS, NAMES, _MORE = "forget-folders", "forget-paths", "forget-names", "forget-more"
+# What a makefile's own rules made in such a folder, and below it in folders without a makefile: it has no command beside it (what
+# asm-generic made has none either). What was made where a file of the tree came or went. And whatever was made of a file of such a
+# name, but the tools, which are made of nothing else.
+_FORGET = f"""set -e
+while read -r folder
 do [ ! -d {OBJECTS}/"$folder" ] || (
     cd {OBJECTS}/"$folder"
-    find . -mindepth 1 -type d -exec sh -c '[ -e "$1/$2/Makefile" ] || [ -e "$1/$2/Kbuild" ]' sh {SOURCE}/"$folder" {{}} \\; -prune \\
-        -o -type f -print0 | tee {OUT}/forgotten | xargs -0r rm -f
-    tr '\\0' '\\n' <{OUT}/forgotten | sed -n 's,.*\\(/[^/]*\\.[chS]\\)$,\\1,p' >>{OUT}/{NAMES}
+    find . -mindepth 1 -type d \\( -path ./include -o -exec sh -c '[ -e "$1/$2/Makefile" ] || [ -e "$1/$2/Kbuild" ]' sh {SOURCE}/"$folder" {{}} \\; \\) -prune \\
+        -o -type f ! -name '.*' -exec sh -c 'for made
+do [ -e "${{made%/*}}/.${{made##*/}}.cmd" ] || {{ rm -f "$made"; echo "/${{made##*/}}"; }}
+done' sh {{}} +
 )
-done <{OUT}/{FOLDERS}
-[ ! -s {OUT}/{NAMES} ] || grep -rlZFf {OUT}/{NAMES} --include='.*.cmd' {OBJECTS} | xargs -0r sh -c 'for cmd
+done <{OUT}/{FOLDERS} >>{OUT}/{_MORE}
+while read -r path
+do made={OBJECTS}/$path
+   [ ! -f "$made" ] || {{ rm -f "$made" "${{made%/*}}/.${{made##*/}}.cmd"; echo "/${{made##*/}}"; }}
+done <{OUT}/{PATHS} >>{OUT}/{_MORE}
+cat {OUT}/{NAMES} >>{OUT}/{_MORE}
+[ ! -s {OUT}/{_MORE} ] || find {OBJECTS} -mindepth 1 -maxdepth 1 ! -name tools -print0 | xargs -0 grep -rlZFf {OUT}/{_MORE} --include='.*.cmd' |
+    xargs -0r sh -c 'for cmd
 do made=${{cmd##*/.}}; rm -f "$cmd" "${{cmd%/*}}/${{made%.cmd}}"
 done' sh
 """
-
 # Under another config: a symbol whose name is put together (CONFIG_##name) is in no object's list, so what reads such a file is made again.
 _PASTED = f"""find {OBJECTS} -name '.*.cmd' -exec cat {{}} + | grep -oE '{SOURCE}/[^ )]+' | sort -u |
-    xargs -r grep -lsE 'CONFIG_[A-Za-z0-9_]*[[:blank:]]*##' | sed 's,.*/,/,' >>{OUT}/{NAMES} || :
+    xargs -r grep -lsE 'CONFIG_[A-Za-z0-9_]*[[:blank:]]*##' | sed 's,.*/,/,' >>{OUT}/{_MORE} || :
 """
 
 
@@ -85,12 +98,14 @@ def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
 
 def write_forgotten(changes: Sequence[ChangedFile], out: Path) -> None:
     """Write for forget_script what changes that make can follow may leave old. out: the host's directory of OUT."""
-    moved = [change.path for change in changes if change.added or change.deleted]
-    # A makefile's own rules tell nobody that they differ, that they list one file more or less, or that a file of the tree is now in
-    # the place of one that they made.
-    ruled = [*moved, *(change.path for change in changes if re.fullmatch(_MAKEFILE, change.path))]
-    names = {f"/{path.rpartition('/')[2]}" for path in moved}
+    built = [
+        change for change in changes if not re.fullmatch(rf"{_APART}|{_KCONFIG}", change.path, re.DOTALL)
+    ]
+    moved = [change.path for change in built if change.added or change.deleted]
+    # A makefile's own rules tell nobody that they differ, or that they list one file more or less.
+    ruled = [*moved, *(change.path for change in built if re.fullmatch(_MAKEFILE, change.path))]
     # What is made at the top and below include/, the makefile at the top makes.
     folders = {path.rpartition("/")[0] for path in ruled} - {"", "include"}
-    for file, lines in ((NAMES, names), (FOLDERS, folders)):
+    names = {f"/{path.rpartition('/')[2]}" for path in moved}
+    for file, lines in ((FOLDERS, folders), (PATHS, moved), (NAMES, names)):
         (out / file).write_text("".join(f"{line}\n" for line in sorted(lines)))

@@ -93,7 +93,7 @@ def test_a_header_that_is_added_where_it_is_found_first_is_included(
     builder.build(pretend.request())
     lines: list[str] = []
     revision = pretend.variant(
-        {"arch/include/linux/fs.h": header.replace("unsigned long i_ino;", "unsigned long i_more, i_ino;")}
+        {"arch/x86/include/linux/fs.h": header.replace("unsigned long i_ino;", "unsigned long i_more, i_ino;")}
     )
     layered = builder.build(pretend.request(revision), on_line=lines.append)
     clean = Builder(
@@ -110,9 +110,28 @@ def test_a_header_that_is_removed_where_it_was_found_first_is_no_longer_included
 ) -> None:
     header = (pretend.work / "include/linux/fs.h").read_text()
     more = header.replace("unsigned long i_ino;", "unsigned long i_more, i_ino;")
-    base = pretend.variant({"arch/include/linux/fs.h": more})
+    base = pretend.variant({"arch/x86/include/linux/fs.h": more})
     builder.build(replace(pretend.request(base), base=base))
     request = replace(pretend.request(), base=base)
+    layered = builder.build(request)
+    clean = Builder(
+        builder.home, builder.limits, artifacts=ArtifactStore(tmp_path / "clean"), layered=False
+    ).build(request)
+    assert layered.metadata.layer
+    assert layered.vmlinux.read_bytes() == clean.vmlinux.read_bytes()
+
+
+def test_a_makefiles_own_rule_that_changes_is_followed(
+    builder: Builder, pretend: PretendKernel, tmp_path: Path
+) -> None:
+    rule = "kernel/panic.o: kernel/made.h\nkernel/made.h:\n\t@mkdir -p kernel include; echo '#define MADE {}' >$@\n"
+    panic = (pretend.work / "kernel/panic.c").read_text()
+    made = {"kernel/panic.c": f"#include <../kernel/made.h>\nint made = MADE;\n{panic}"}
+    base = pretend.variant({**made, "kernel/Makefile": rule.format(1)})
+    builder.build(replace(pretend.request(base), base=base))
+    request = replace(
+        pretend.request(pretend.variant({**made, "kernel/Makefile": rule.format(2)})), base=base
+    )
     layered = builder.build(request)
     clean = Builder(
         builder.home, builder.limits, artifacts=ArtifactStore(tmp_path / "clean"), layered=False

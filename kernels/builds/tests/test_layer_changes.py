@@ -35,6 +35,10 @@ def changed(path: str) -> ChangedFile:
         "tools/testing/selftests/mm/run_vmtests.sh",
         "drivers/gpu/.gitignore",
         "MAINTAINERS",
+        "drivers/staging/TODO",
+        "scripts/checkpatch.pl",
+        "arch/arm64/Makefile",
+        "arch/arm64/boot/dts/a.dts",
     ],
 )
 def test_make_can_follow_what_compilers_and_makefiles_read(path: str) -> None:
@@ -51,6 +55,7 @@ def test_make_can_follow_what_compilers_and_makefiles_read(path: str) -> None:
         changed("scripts/Makefile.build"),
         changed("scripts/mod/modpost.c"),
         changed("tools/objtool/check.c"),
+        changed("tools/testing/selftests/kselftest_module.h"),
         changed("arch/x86/tools/relocs.c"),
         changed("arch/x86/entry/syscalls/syscall_64.tbl"),
         changed("lib/oid.pl"),
@@ -92,6 +97,11 @@ def built(tmp_path: Path) -> Path:
         "lib/bits.o": "lib/bits.c",
         "lib/sort.o": "lib/sort.c",
         "lib/table.h": "",
+        "lib/oid.c": "lib/oid.h",
+        "lib/zlib/trees.h": "",
+        "lib/fonts/glyphs.h": "",
+        "lib/include/generated/asm.h": "",
+        "tools/objtool.o": "tools/own.h",
         "lib/zlib/inflate.o": "lib/zlib/inflate.c",
         "lib/fonts/fonts.o": "lib/fonts/fonts.c",
         "include/generated/bounds.h": "",
@@ -109,10 +119,17 @@ def built(tmp_path: Path) -> Path:
     return tmp_path
 
 
-# With what includes a header that was made there.
-LIB = {"lib/bits.o", "lib/sort.o", "lib/table.h", "lib/zlib/inflate.o", "mm/slub.o"}
+# What lib's makefile made without a command beside it, and what includes it.
+RULED = {"lib/table.h", "lib/zlib/trees.h", "mm/slub.o"}
 EVERYTHING = {
-    *LIB,
+    *RULED,
+    "lib/bits.o",
+    "lib/sort.o",
+    "lib/oid.c",
+    "lib/zlib/inflate.o",
+    "lib/fonts/glyphs.h",
+    "lib/include/generated/asm.h",
+    "tools/objtool.o",
     "fs/inode.o",
     "kernel/bounds.s",
     "fs/file.o",
@@ -130,11 +147,14 @@ EVERYTHING = {
             ChangedFile("fs/new/own.h", "100644", BLOB, added=True),
             {"fs/inode.o", "kernel/bounds.s"},
         ),
-        (ChangedFile("lib/bits.c", "", ""), LIB),
+        (ChangedFile("lib/bits.c", "", ""), {"lib/bits.o", *RULED}),
         (ChangedFile("include/linux/other.h", "", ""), {"fs/file.o"}),
-        (ChangedFile("lib/table.h", "100644", BLOB, added=True), LIB),
-        (changed("lib/Makefile"), LIB),
-        (changed("lib/fonts/Makefile"), {"lib/fonts/fonts.o"}),
+        (ChangedFile("lib/oid.c", "100644", BLOB, added=True), {"lib/oid.c", *RULED}),
+        (changed("lib/Makefile"), RULED),
+        (changed("lib/fonts/Makefile"), {"lib/fonts/glyphs.h"}),
+        (ChangedFile("lib/Kconfig.bits", "100644", BLOB, added=True), set()),
+        (ChangedFile("arch/arm64/include/asm/own.h", "", ""), set()),
+        (ChangedFile("tools/testing/own.h", "100644", BLOB, added=True), set()),
         (ChangedFile("top.h", "100644", BLOB, added=True), set()),
         (ChangedFile("include/new.h", "100644", BLOB, added=True), set()),
     ],
@@ -146,6 +166,9 @@ EVERYTHING = {
         "a made file becomes one of the tree",
         "a makefile has rules of its own",
         "a makefile below another",
+        "a list of symbols",
+        "another architecture's",
+        "a test's",
         "at the top",
         "what the top makes",
     ],
