@@ -93,7 +93,11 @@ def test_a_header_that_is_added_where_it_is_found_first_is_included(
     builder.build(pretend.request())
     lines: list[str] = []
     revision = pretend.variant(
-        {"arch/x86/include/linux/fs.h": header.replace("unsigned long i_ino;", "unsigned long i_more, i_ino;")}
+        {
+            "arch/x86/include/linux/fs.h": header.replace(
+                "unsigned long i_ino;", "unsigned long i_more, i_ino;"
+            )
+        }
     )
     layered = builder.build(pretend.request(revision), on_line=lines.append)
     clean = Builder(
@@ -152,7 +156,7 @@ def test_a_changed_tool_of_the_build_is_built_with_from_nothing(
 
 
 def test_over_a_layer_of_tomorrow_nothing_is_built(pretend: PretendKernel, tmp_path: Path) -> None:
-    """What make generates would be older than its objects."""
+    """All that make generates would be older than its objects."""
     builder = Builder(tmp_path, Limits(seconds=30, memory=1 << 30, cores=2))
     builder.build(pretend.request())
     objects = builder.layer_of(pretend.request())

@@ -218,9 +218,7 @@ def test_a_base_that_nobody_vouches_for_is_neither_built_over_another_nor_built_
     assert based.build(near).metadata.layer == based.layer_of(trusted(pretend.request())).parent.name
 
 
-def test_a_base_is_not_built_over_one_where_a_header_was_no_link(
-    based: Builder, pretend: PretendKernel
-) -> None:
+def test_a_base_with_a_new_link_is_built_from_nothing(based: Builder, pretend: PretendKernel) -> None:
     linked = pretend.variant({"include/linux/other.h": Path("fs.h")})
     assert based.build(trusted(as_base(pretend, linked))).metadata.layer == ""
 
