@@ -231,7 +231,7 @@ class Builder:
         """Build a base over a near revision's layer, or from nothing; its objects become its own layer."""
         for layer, tree_id in nearest_layers(self._layers, plan.request, plan.config, front=plan.front):
             with locked(self._layers.lock(f"layer-{layer}"), shared=True, on_wait=progress.tick):
-                if self._layers.has(layer):
+                if self._layers.has(layer) and not self._layers.is_ahead(layer):
                     progress.line("kperflab: building over the objects of another revision of this tree")
                     return self._compile(plan, progress, _Below(layer, tree_id, plan.config), keep=True)
         return self._compile(plan, progress, keep=True)

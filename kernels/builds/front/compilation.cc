@@ -274,7 +274,7 @@ std::string Compilation::made_of(const std::string &assembly_sum, const std::str
     return compiler_.begun("made-of").add_sized(assembly_sum).add_sized(dependencies).bytes();
 }
 
-// Compiles all that was read: of a miss nothing is left out, so what the store gets is right whatever the key overlooks.
+// Compiles what the file reaches, and what of the rest nobody has yet compiled.
 std::string Compilation::compile() {
     Entry entry;
     Fresh fresh;
@@ -292,18 +292,26 @@ std::string Compilation::compile() {
 std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     fresh.compiled = true;
     fresh.runs = known_.unknown(file_.reading, {});
+    std::vector<uint32_t> asked;
+    for (auto run : fresh.runs)
+        for (uint32_t number = file_.reading.runs[run].first; number < file_.reading.runs[run].end; number++)
+            if (file_.is_unused(number))
+                asked.push_back(number);
     if (!compiler_.assembler(entry.assembler))
         return "assembler";
     if (source_.is_bound())
         return "release";
-    // The outlines, of which the key is made, must do.
-    if (file_.has_hollow() && !compiler_.accepts(file_.text(file_.kept, file_.hollow))) {
-        source_.keep_mentioned();
-        key_ = source_.key();
+    // Structures are compiled whole: gcc's code may depend on members that the file does not need (a flexible array at the end, or the
+    // one that has the alignment). The outlines, of which the key is made, must do, too.
+    std::vector<bool> marked = file_.to_compile(asked);
+    if (file_.has_hollow() && !compiler_.accepts(file_.text(file_.kept, file_.hollow)))
+        marked = keep_mentioned(asked);
+    int status = compiler_.compile(file_.text(marked));
+    if (file_.has_hollow() && !compiler_.silent(status)) {
+        marked = keep_mentioned(asked);
+        status = compiler_.compile(file_.text(marked));
     }
-    const std::string text = file_.whole_text();
-    const int status = compiler_.compile(text);
-    // gcc spares what macros made some warnings. Then the source itself is compiled, too.
+    // gcc spares what macros made some warnings, and who uses something static may not be in the text. Then the source itself is compiled, too.
     fresh.failed = status;
     fresh.spared = !compiler_.silent(status);
     if (fresh.spared && (status || !source_.is_gccs() || !source_.is_followed() || !source_.compare() || !compiler_.complains_of_expansions() ||
@@ -314,7 +322,7 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     std::string assembly;
     if (!read_file(temporary_(".s"), assembly))
         return "temporary";
-    if (!file_.unit.release.empty() && !has_release_as_text(text, assembly)) {
+    if (!file_.unit.release.empty() && !has_release_as_text(file_.text(marked), assembly)) {
         source_.note_bound();
         return "release";
     }
@@ -331,6 +339,13 @@ bool Compilation::has_release_as_text(std::string text, std::string assembly) co
     replace_all(text, PLACEHOLDER, file_.unit.release);
     replace_all(assembly, PLACEHOLDER, file_.unit.release);
     return compiler_.compile(text) == 0 && read_file(temporary_(".s"), other) && other == assembly;
+}
+
+// Notes that the file needs more than it seems to use, here and for all who read it again.
+std::vector<bool> Compilation::keep_mentioned(const std::vector<uint32_t> &asked) {
+    source_.keep_mentioned();
+    key_ = source_.key();
+    return file_.to_compile(asked);
 }
 
 void Compilation::keep(Entry &entry, Fresh &fresh) {

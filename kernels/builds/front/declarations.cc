@@ -122,6 +122,14 @@ bool Declarations::all_used() const {
     return true;
 }
 
+std::vector<bool> Declarations::to_compile(const std::vector<uint32_t> &numbers) const {
+    std::vector<bool> marked = kept;
+    for (size_t number = 0; number < marked.size(); number++)
+        marked[number] = marked[number] || pieces.all[number].locals;
+    mark(numbers, marked);
+    return marked;
+}
+
 std::vector<bool> Declarations::to_compare(Hollows &hollow_there) const {
     std::vector<bool> marked = kept, unknown(kept.size(), true);
     for (size_t number = 0; number < marked.size(); number++)
@@ -282,21 +290,7 @@ void Declarations::add_tokens(const Piece &piece, std::string &written) const {
     }
 }
 
-std::string Declarations::whole_text() const { return written(std::vector<bool>(pieces.all.size(), true), {}); }
-
 std::string Declarations::text(const std::vector<bool> &marked, const Hollows &hollow_there) const {
-    // Who used them may not be here. Of a value that is not computed nothing comes: one of an array would take its address, which the
-    // compiler remembers of a static one.
-    std::string uses;
-    for (auto name : idle(marked))
-        if (reading.uses[name])
-            uses += "(void)sizeof(__typeof__(" + std::string(unit.names.word(name)) + ")*);";
-    if (!uses.empty())
-        uses = "static inline __attribute__((unused)) void kperflab_front_uses(void){" + uses + "}\n";
-    return written(marked, hollow_there) + uses;
-}
-
-std::string Declarations::written(const std::vector<bool> &marked, const Hollows &hollow_there) const {
     std::string written;
     written.reserve(unit.text.size());
     written += "# 0 \"" + std::string(unit.files[0].name) + "\"\n";
@@ -317,6 +311,14 @@ std::string Declarations::written(const std::vector<bool> &marked, const Hollows
             add_gcc_text(piece, macro, written);
         written += '\n';
     }
+    // Who used them may not be here. Of a value that is not computed nothing comes: one of an array would take its address, which the
+    // compiler remembers of a static one.
+    std::string uses;
+    for (auto name : idle(marked))
+        if (reading.uses[name])
+            uses += "(void)sizeof(__typeof__(" + std::string(unit.names.word(name)) + ")*);";
+    if (!uses.empty())
+        written += "static inline __attribute__((unused)) void kperflab_front_uses(void){" + uses + "}\n";
     return written;
 }
 

@@ -60,6 +60,8 @@ public:
     bool is_unused(uint32_t number) const { return pieces.all[number].header && !kept[number]; }
     // Whether something uses each thing that must be used.
     bool all_used() const;
+    // What to compile: the kept, those that have a say in the numbers of variables, and these numbers, with whole structures.
+    std::vector<bool> to_compile(const std::vector<uint32_t> &numbers) const;
     // The kept and those that have a say in the numbers of variables, and what of that is hollow: what the compiler reads with other sizes.
     std::vector<bool> to_compare(Hollows &hollow_there) const;
     // These structures with all that their layouts come from, as a preprocessed file.
@@ -68,11 +70,8 @@ public:
     void mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
     // The marked pieces as a preprocessed file, with the tags of hollow ones.
     std::string text(const std::vector<bool> &marked, const Hollows &hollow_there = {}) const;
-    // All of the file as a preprocessed one.
-    std::string whole_text() const;
 
 private:
-    std::string written(const std::vector<bool> &marked, const Hollows &hollow_there) const;
     void mark_these(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
     std::string tags(const Piece &piece) const;
     std::string attributes(const Piece &piece) const;
