@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kernels.artifacts.store import Artifact, ArtifactStore
-from kernels.builds.builder import Builder, Limits, ModuleSource
+from kernels.builds.builder import Builder, BuildRequest, Limits, ModuleSource
 from kernels.builds.layers import Layers, newer_than
 from kernels.builds.request import local_version
 from kernels.errors import CompileFailed, ConfigRejected, DiskFull
@@ -86,43 +86,33 @@ def test_a_variant_is_bit_for_bit_what_a_clean_build_makes(
     assert layered.vmlinux.read_bytes() == clean.vmlinux.read_bytes()
 
 
-def test_a_header_that_is_added_where_it_is_found_first_is_included(
-    builder: Builder, pretend: PretendKernel, tmp_path: Path
-) -> None:
-    header = (pretend.work / "include/linux/fs.h").read_text()
-    builder.build(pretend.request())
+def compiled_over_base(
+    builder: Builder, request: BuildRequest, folder: Path, base: NamedRevision
+) -> set[str]:
+    """Build a variant over its base, which must give the bytes of a build from nothing; return what was compiled."""
+    request = replace(request, base=base)
+    builder.build(replace(request, revision=base))
     lines: list[str] = []
-    revision = pretend.variant(
-        {
-            "arch/x86/include/linux/fs.h": header.replace(
-                "unsigned long i_ino;", "unsigned long i_more, i_ino;"
-            )
-        }
+    layered = builder.build(request, on_line=lines.append)
+    clean = Builder(builder.home, builder.limits, artifacts=ArtifactStore(folder), layered=False).build(
+        request
     )
-    layered = builder.build(pretend.request(revision), on_line=lines.append)
-    clean = Builder(
-        builder.home, builder.limits, artifacts=ArtifactStore(tmp_path / "clean"), layered=False
-    ).build(pretend.request(revision))
-    assert layered.vmlinux.read_bytes() == clean.vmlinux.read_bytes()
-    compiled = {line.split()[-1] for line in lines if line.startswith("  CC ")}
-    assert {"fs/inode.o", "kernel/panic.o"} <= compiled
-    assert "fs/buffer.o" not in compiled
-
-
-def test_a_header_that_is_removed_where_it_was_found_first_is_no_longer_included(
-    builder: Builder, pretend: PretendKernel, tmp_path: Path
-) -> None:
-    header = (pretend.work / "include/linux/fs.h").read_text()
-    more = header.replace("unsigned long i_ino;", "unsigned long i_more, i_ino;")
-    base = pretend.variant({"arch/x86/include/linux/fs.h": more})
-    builder.build(replace(pretend.request(base), base=base))
-    request = replace(pretend.request(), base=base)
-    layered = builder.build(request)
-    clean = Builder(
-        builder.home, builder.limits, artifacts=ArtifactStore(tmp_path / "clean"), layered=False
-    ).build(request)
     assert layered.metadata.layer
     assert layered.vmlinux.read_bytes() == clean.vmlinux.read_bytes()
+    return {line.split()[-1] for line in lines if line.startswith("  CC ")}
+
+
+@pytest.mark.parametrize("added", [True, False], ids=["added", "removed"])
+def test_a_header_where_it_is_found_first_is_followed(
+    builder: Builder, pretend: PretendKernel, tmp_path: Path, added: bool
+) -> None:
+    header = (pretend.work / "include/linux/fs.h").read_text()
+    first = header.replace("unsigned long i_ino;", "unsigned long i_more, i_ino;")
+    other = pretend.variant({"arch/x86/include/linux/fs.h": first})
+    base, revision = (pretend.base, other) if added else (other, pretend.base)
+    compiled = compiled_over_base(builder, pretend.request(revision), tmp_path, base)
+    assert {"fs/inode.o", "kernel/panic.o"} <= compiled
+    assert "fs/buffer.o" not in compiled
 
 
 def test_a_makefiles_own_rule_that_changes_is_followed(
@@ -131,17 +121,9 @@ def test_a_makefiles_own_rule_that_changes_is_followed(
     rule = "kernel/panic.o: kernel/made.h\nkernel/made.h:\n\t@mkdir -p kernel include; echo '#define MADE {}' >$@\n"
     panic = (pretend.work / "kernel/panic.c").read_text()
     made = {"kernel/panic.c": f"#include <../kernel/made.h>\nint made = MADE;\n{panic}"}
-    base = pretend.variant({**made, "kernel/Makefile": rule.format(1)})
-    builder.build(replace(pretend.request(base), base=base))
-    request = replace(
-        pretend.request(pretend.variant({**made, "kernel/Makefile": rule.format(2)})), base=base
-    )
-    layered = builder.build(request)
-    clean = Builder(
-        builder.home, builder.limits, artifacts=ArtifactStore(tmp_path / "clean"), layered=False
-    ).build(request)
-    assert layered.metadata.layer
-    assert layered.vmlinux.read_bytes() == clean.vmlinux.read_bytes()
+    base, revision = (pretend.variant({**made, "kernel/Makefile": rule.format(number)}) for number in (1, 2))
+    compiled = compiled_over_base(builder, pretend.request(revision), tmp_path, base)
+    assert compiled == {"kernel/panic.o", "init/version.o"}
 
 
 def test_a_changed_tool_of_the_build_is_built_with_from_nothing(
