@@ -36,10 +36,10 @@ SWITCHES = {"config-schedstats": "CONFIG_SCHEDSTATS=y\n"}
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of the base: its name, and the new contents of files by path."""
+    """A change of the base: its name, and the new contents of files by path; None for a file that is gone."""
 
     name: str
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes | None]
 
 
 def names() -> list[str]:
@@ -70,7 +70,9 @@ def series(
     """Yield commits, each on the one before, as in a stable series: one to three files each, every fourth a header too."""
     parent = base
     for number in range(1, count + 1):
-        files = dict(_functions(tree, parent, objects, generator.choice((1, 1, 1, 2, 3)), generator))
+        files: dict[str, bytes | None] = {
+            **_functions(tree, parent, objects, generator.choice((1, 1, 1, 2, 3)), generator)
+        }
         if number % 4 == 0:
             path, _, place = _HEADERS[generator.choice(sorted(_HEADERS))]
             text = read_file(tree, parent.tree_id, path).decode()
@@ -138,9 +140,13 @@ def commit(tree: SourceTree, parent: NamedRevision, edit: Edit) -> NamedRevision
             return done.stdout.decode().strip()
 
         git("read-tree", parent.tree_id)
-        for path, data in edit.files.items():
-            blob = git("hash-object", "-w", "--stdin", data=data)
-            git("update-index", "--cacheinfo", f"100644,{blob},{path}")
+        blobs = {
+            path: "" if data is None else git("hash-object", "-w", "--stdin", data=data)
+            for path, data in edit.files.items()
+        }
+        # A file that is gone has the mode 0.
+        lines = (f"{'100644' if blob else '0'} {blob or '0' * 40}\t{path}\n" for path, blob in blobs.items())
+        git("update-index", "--index-info", data="".join(lines).encode())
         tree_id = git("write-tree")
         commit_id = git("commit-tree", tree_id, "-p", parent.commit, "-m", f"bench: {edit.name}")
         return NamedRevision(commit_id, tree_id, edit.name)
