@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from pathlib import Path
 
 from kernels.architecture import BUILT
@@ -16,21 +17,38 @@ from kernels.sandbox.command import OBJECTS, OUT, SOURCE
 from kernels.trees.extract import ChangedFile
 
 _LINK = "120000"
-# A path that make, the compiler and a shell's `read` take as it is.
-_PLAIN = re.compile(r"[\w.,+@~=%/-]+", re.ASCII)
-# No kernel is made of these: texts, programs that run elsewhere, other architectures.
-_APART = (
-    r"Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS|(?:.*/)?(?:README[^/]*|TODO|\.gitignore|\.clang-format)|.*\.(?:md|dtsi?)"
-    r"|tools/(?:testing|perf)/(?!selftests/kselftest_module\.h).*|scripts/(?:checkpatch|get_maintainer)\.pl"
-    rf"|arch/(?!{BUILT.srcarch}/)[^/]+/.*"
+
+
+class _Kind(Enum):
+    """The effect of a changed path on a build over a layer."""
+
+    APART = "no part of a kernel"
+    SOURCE = "C, which the lists of inputs name"
+    ASSEMBLY = "followed by make, but not by a sweep"
+    KCONFIG = "read for the config alone"
+    MAKEFILE = "rules of a folder"
+    UNKNOWN = "read by what no list tells"
+
+
+# The first that matches a whole path; UNKNOWN if none does.
+_PATHS = (
+    # Names that make, the compiler or a shell's `read` do not take as they are.
+    (_Kind.UNKNOWN, r".*[^\w.,+@~=%/-].*"),
+    (_Kind.APART, r"Documentation/.*\.(?:rst|txt|yaml)|MAINTAINERS|CREDITS"),
+    (_Kind.APART, r"(?:.*/)?(?:README[^/]*|TODO|\.gitignore|\.clang-format)|.*\.(?:md|dtsi?)"),
+    (_Kind.UNKNOWN, r"tools/testing/selftests/kselftest_module\.h"),
+    (_Kind.APART, r"tools/(?:testing|perf)/.*|scripts/(?:checkpatch|get_maintainer)\.pl"),
+    (_Kind.APART, rf"arch/(?!{BUILT.srcarch}/)[^/]+/.*"),
+    # Tools and scripts run during the build, and no list says what they had a part in.
+    (_Kind.UNKNOWN, r"(?:scripts|tools|arch/[^/]+/tools)/.*"),
+    (_Kind.SOURCE, r".*\.[ch]"),
+    (_Kind.ASSEMBLY, r".*\.S"),
+    (_Kind.KCONFIG, r"(?:.*/)?Kconfig[^/]*"),
+    # A whole architecture is built by these, or they say which headers are generated.
+    (_Kind.UNKNOWN, r"arch/[^/]+/[^/]+|(?:.*/)?include/.*"),
+    (_Kind.MAKEFILE, r".+/(?:Makefile|Kbuild)[^/]*"),
 )
-# Tools and scripts run during the build, and no list says what they had a part in.
-_TOOLS = r"(?!(?:scripts|tools|arch/[^/]+/tools)/)"
-_KCONFIG = r"(?:.*/)?Kconfig[^/]*"
-_SWEPT = re.compile(rf"{_TOOLS}.*\.[ch]|{_APART}", re.DOTALL)
-# Not those that a whole architecture is built by, nor those that say which headers are generated.
-_MAKEFILE = r"(?!arch/[^/]+/[^/]+$)(?!(?:.*/)?include/).+/(?:Makefile|Kbuild)[^/]*"
-_FOLLOWED = re.compile(rf"{_TOOLS}(?:.*\.[chS]|{_MAKEFILE}|{_KCONFIG})|{_APART}", re.DOTALL)
+_COMPILED = tuple((kind, re.compile(pattern, re.ASCII | re.DOTALL)) for kind, pattern in _PATHS)
 
 # Below OUT, a line each: folders, paths, ends of names; and ends of names that the script adds. kbuild's objects do not miss an input that is
 # gone (.SECONDARY in scripts/Kbuild.include).
@@ -76,9 +94,8 @@ def not_followed(changes: Iterable[ChangedFile]) -> str:
     build, the makefile at the top, links, or other files, for a rule may read these without naming them (`wildcard`, `.incbin`).
     """
     for change in changes:
-        path = change.path
-        if change.mode == _LINK or not (_PLAIN.fullmatch(path) and _FOLLOWED.fullmatch(path)):
-            return path
+        if change.mode == _LINK or _kind(change.path) is _Kind.UNKNOWN:
+            return change.path
     return ""
 
 
@@ -92,20 +109,26 @@ def can_sweep(paths: Iterable[str], config: str, base_config: str) -> bool:
     return (
         config == base_config
         and "CONFIG_MODVERSIONS=y" not in config.splitlines()
-        and all(_SWEPT.fullmatch(path) for path in paths)
+        and all(_kind(path) in (_Kind.SOURCE, _Kind.APART) for path in paths)
     )
 
 
 def write_forgotten(changes: Sequence[ChangedFile], out: Path) -> None:
     """Write for forget_script what changes that make can follow may leave old. out: the host's directory of OUT."""
-    built = [
-        change for change in changes if not re.fullmatch(rf"{_APART}|{_KCONFIG}", change.path, re.DOTALL)
+    kinds = {change.path: _kind(change.path) for change in changes}
+    moved = [
+        change.path
+        for change in changes
+        if (change.added or change.deleted) and kinds[change.path] not in (_Kind.APART, _Kind.KCONFIG)
     ]
-    moved = [change.path for change in built if change.added or change.deleted]
     # A makefile's own rules tell nobody that they differ, or that they list one file more or less.
-    ruled = [*moved, *(change.path for change in built if re.fullmatch(_MAKEFILE, change.path))]
+    ruled = [*moved, *(path for path, kind in kinds.items() if kind is _Kind.MAKEFILE)]
     # What is made at the top and below include/, the makefile at the top makes.
     folders = {path.rpartition("/")[0] for path in ruled} - {"", "include"}
     names = {f"/{path.rpartition('/')[2]}" for path in moved}
     for file, lines in ((FOLDERS, folders), (PATHS, moved), (NAMES, names)):
         (out / file).write_text("".join(f"{line}\n" for line in sorted(lines)))
+
+
+def _kind(path: str) -> _Kind:
+    return next((kind for kind, pattern in _COMPILED if pattern.fullmatch(path)), _Kind.UNKNOWN)
