@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -250,7 +251,9 @@ class Builder:
             out = own_directory(own / "out")
             write_modules(request.modules, out / kbuild.EXTERNAL)
             if not below or plan.config != below.config:
-                write_config(plan.config, objects.upper or objects.lower, newer_than(objects.lower))
+                # Without a layer there is nothing to be newer than, and make warns of a time to come.
+                stamp = newer_than(objects.lower) if below else time.time()
+                write_config(plan.config, objects.upper or objects.lower, stamp)
             log = self.log_path(plan.key)
             kind = below.layer if below else f"cold-{plan.layer}"
             guess = _VARIANT_STEPS if below else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)

@@ -53,6 +53,11 @@ def test_the_base_becomes_an_artifact_with_all_its_files(pretend: PretendKernel,
     assert builder.artifacts.verify(artifact.key) == artifact
 
 
+def test_make_warns_of_no_clock_in_a_build_from_nothing(pretend: PretendKernel, tmp_path: Path) -> None:
+    artifact = Builder(tmp_path, Limits(seconds=30, memory=1 << 30, cores=2)).build(pretend.request())
+    assert "in the future" not in artifact.log.read_text()
+
+
 def test_a_second_build_of_the_same_thing_runs_nothing(builder: Builder, pretend: PretendKernel) -> None:
     first = builder.build(pretend.request())
     lines: list[str] = []
