@@ -250,9 +250,9 @@ class Builder:
             (own / "work").mkdir()
             out = own_directory(own / "out")
             write_modules(request.modules, out / kbuild.EXTERNAL)
+            # Without a layer there is nothing to be newer than, and make warns of a time to come.
+            stamp = newer_than(objects.lower) if below else time.time()
             if not below or plan.config != below.config:
-                # Without a layer there is nothing to be newer than, and make warns of a time to come.
-                stamp = newer_than(objects.lower) if below else time.time()
                 write_config(plan.config, objects.upper or objects.lower, stamp)
             log = self.log_path(plan.key)
             kind = below.layer if below else f"cold-{plan.layer}"
@@ -264,7 +264,6 @@ class Builder:
             ):
                 # Everything that this build is based on is locked by now.
                 self._make_room(progress, *(_COLD_ROOM if keep or not below else _VARIANT_ROOM))
-                stamp = newer_than(objects.lower)
                 source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
                 flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
                 front = self._place_front(plan, own, out)
