@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whole kernels after changes that no list of an object's inputs tells: built from nothing, and over the base's layer.
+"""Whole kernels after changes that no list of an object's inputs shows: built from nothing, and over the base's layer.
 
 Each kernel has some of the kinds of `bench.tree_changes`, in turn, at places drawn by its number and the seed. What boots, the
 modules and System.map must be equal to the bit, whether gcc or the compiler front builds over the layer. The exit status is 1

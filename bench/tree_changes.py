@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Changes of a kernel's files that no list of an object's inputs tells: names that come and go, makefiles, tools, Kconfig.
+"""Changes of a kernel's files that no list of an object's inputs shows: names that come and go, makefiles, tools, Kconfig.
 
-Each leaves a mark in what is built of it, so that an object that was wrongly kept differs.
+Each changes what is built of it, so that an object that was wrongly kept differs.
 """
 
 import random

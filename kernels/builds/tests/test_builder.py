@@ -53,7 +53,7 @@ def test_the_base_becomes_an_artifact_with_all_its_files(pretend: PretendKernel,
     assert builder.artifacts.verify(artifact.key) == artifact
 
 
-def test_make_warns_of_no_clock_in_a_build_from_nothing(pretend: PretendKernel, tmp_path: Path) -> None:
+def test_a_build_from_nothing_brings_no_warning_of_the_clock(pretend: PretendKernel, tmp_path: Path) -> None:
     artifact = Builder(tmp_path, Limits(seconds=30, memory=1 << 30, cores=2)).build(pretend.request())
     assert "in the future" not in artifact.log.read_text()
 
