@@ -200,13 +200,20 @@ private:
             return NO_NAME;
         const Token &last = tokens_[at - 1];
         if (is_name(tokens_[at]))
-            return role_of(last) != Role::Tagged && ends_declarator(tokens_[at + 1]) ? at : NO_NAME;
+            return role_of(last) != Role::Tagged && ends_declarator(tokens_[at + 1]) && !is_type(at, piece) ? at : NO_NAME;
         // What a function takes stands in parentheses too.
         if (!tokens_[at].is('(') || is_name(last) || role_of(last) == Role::Typeof)
             return NO_NAME;
         while (at < piece.end && (tokens_[at].is('(') || tokens_[at].is('*') || role_of(tokens_[at]) == Role::Qualifier || role_of(tokens_[at]) == Role::Attribute))
             at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(tokens_, at, piece.end) : at + 1;
         return at + 1 < piece.end && is_name(tokens_[at]) && ends_declarator(tokens_[at + 1]) ? at : NO_NAME;
+    }
+
+    // Whether what is declared comes behind attributes of this name, which is then its type's: "bool __attribute__((cold)) f(void)".
+    bool is_type(uint32_t at, const Piece &piece) const {
+        for (at++; at < piece.end && role_of(tokens_[at]) == Role::Attribute;)
+            at = after_attribute(tokens_, at, piece.end);
+        return at < piece.end && (is_name(tokens_[at]) || tokens_[at].is('*'));
     }
 
     void add_name(uint32_t name, bool is_idle, Piece &piece) {

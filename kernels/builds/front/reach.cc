@@ -41,29 +41,59 @@ Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_
     return Defines::Nothing;
 }
 
+// Calls back with the parts of a piece that may hold an expression, until it returns true: all of a piece with a body, a value or an
+// operator, else what stands in brackets and behind keywords, for all other names are declared, or those of types. Returns whether it did.
+template <typename Found> bool any_expression(const std::vector<Token> &tokens, const Piece &piece, Found found) {
+    bool is_whole = piece.body != piece.end;
+    std::vector<std::pair<uint32_t, uint32_t>> parts;
+    for (uint32_t at = piece.first, next; at < piece.end && !is_whole; at = next) {
+        const Token &token = tokens[at];
+        const Role role = role_of(token);
+        next = at + 1;
+        if (token.is('['))
+            next = behind(tokens, at, piece.end);
+        else if (role == Role::Typeof || role == Role::Attribute || role == Role::Asm || role == Role::Other)
+            next = after_attribute(tokens, at, piece.end);
+        else
+            is_whole = token.kind() == Kind::Text || token.kind() == Kind::Pragma ||
+                       (token.kind() == Kind::Mark && token.view() != "..." && std::string_view("(){},;:*").find(token.view()) == std::string_view::npos);
+        if (next > at + 1)
+            parts.emplace_back(at, next);
+    }
+    if (is_whole)
+        return found(piece.first, piece.end);
+    return std::any_of(parts.begin(), parts.end(), [&](auto &part) { return found(part.first, part.second); });
+}
+
 // Pieces that mention a variable that is defined by what is kept, or a function of it that they do not call. gcc remembers of a static
 // variable whether anything takes its address. It puts variables and functions out in the order in which it met them, and it meets them
 // where it compares their addresses, be it in what comes to nothing by itself (symtab_node::get_create() in address_compare()).
 std::vector<uint32_t> users_of_definitions(const Unit &unit, const Pieces &pieces, const std::vector<bool> &marked) {
+    const std::vector<Token> &tokens = unit.tokens;
     std::vector<Defines> defined(unit.names.count());
     for (uint32_t number = 0; number < pieces.all.size(); number++)
         for (uint32_t name = pieces.all[number].names_at; marked[number] && name < pieces.all[number].names_end; name++)
             if (pieces.how[name] == Declares::Ordinary)
-                if (const Defines what = defined_by(unit.tokens, pieces.all[number], pieces.names[name]); what != Defines::Nothing)
+                if (const Defines what = defined_by(tokens, pieces.all[number], pieces.names[name]); what != Defines::Nothing)
                     defined[pieces.names[name]] = what;
     auto uses = [&](const Piece &piece, uint32_t at) {
-        if (!is_name(unit.tokens[at]) || (at > piece.first && is_member_mark(unit.tokens[at - 1])))
+        if (!is_name(tokens[at]) || (at > piece.first && (is_member_mark(tokens[at - 1]) || role_of(tokens[at - 1]) == Role::Tagged)))
             return false;
-        const Defines what = defined[unit.tokens[at].name];
-        return what == Defines::Variable || (what == Defines::Function && !(at + 1 < piece.end && unit.tokens[at + 1].is('(')));
+        const Defines what = defined[tokens[at].name];
+        return what == Defines::Variable || (what == Defines::Function && !(at + 1 < piece.end && tokens[at + 1].is('(')));
     };
     std::vector<uint32_t> users;
-    for (uint32_t number = 0; number < pieces.all.size(); number++)
-        for (uint32_t at = pieces.all[number].first; !marked[number] && at < pieces.all[number].end; at++)
-            if (uses(pieces.all[number], at)) {
-                users.push_back(number);
-                break;
-            }
+    for (uint32_t number = 0; number < pieces.all.size(); number++) {
+        const Piece &piece = pieces.all[number];
+        auto is_used = [&](uint32_t at, uint32_t end) {
+            for (; at < end; at++)
+                if (uses(piece, at))
+                    return true;
+            return false;
+        };
+        if (!marked[number] && any_expression(tokens, piece, is_used))
+            users.push_back(number);
+    }
     return users;
 }
 

@@ -26,6 +26,7 @@ DEFINED = {
     ALIASES: 'int w(int a) { return a; }\nextern int y(int) __attribute__((alias("w")));\nextern int x(int) __attribute__((alias("w")));\n',
     VARIABLES: "int y = 1; int x = 2; int z = 3;\n",
     FUNCTIONS: "int y(int a) { return a + 1; }\nint x(int a) { return a + 2; }\nint z(int a) { return a + 3; }\n",
+    "extern int x, y;\ntypedef int z;\n": "static z __attribute__((cold, used)) f(void) { return 2; }\nint y = 1; int x = 2;\n",
     HEADS: "struct head y = {&y}; struct head x = {&x}; struct head z = {&z};\n",
 }
 MET = {
@@ -54,6 +55,25 @@ MET = {
         FUNCTIONS,
         "static inline int same(int n) { return (n ? x : z) == x; }",
     ),
+    "an array's length in a structure compares": (VARIABLES, "struct held { int room[sizeof(&x == &y)]; };"),
+    "an array's length in a prototype compares": (VARIABLES, "int held(int room[(&x == &y) + 1]);"),
+    "a field's width compares": (VARIABLES, "struct held { int room : sizeof(&x == &y); };"),
+    "an enumerator compares": (VARIABLES, "enum { SAME = sizeof(&x == &y) };"),
+    "a type is that of a comparison": (VARIABLES, "extern __typeof__(&x == &y) same;"),
+    "a parameter's type is that of a comparison": (FUNCTIONS, "int held(__typeof__(x == y) same);"),
+    "an alignment compares": (
+        VARIABLES,
+        "struct held { int room __attribute__((aligned(sizeof(&x == &y)))); };",
+    ),
+    "an assertion among members compares": (
+        VARIABLES,
+        'struct held { int room; _Static_assert(sizeof(&x != &y) == 4, ""); };',
+    ),
+    "a type's size compares": (VARIABLES, "typedef char held[sizeof(&x == &y)];"),
+    "an attribute stands before a type of the same name": (
+        "extern int x, y;\ntypedef int z;\n",
+        "static inline z same(void) { return &x == &y; }",
+    ),
 }
 
 
@@ -69,3 +89,26 @@ def test_a_first_compilation_keeps_gccs_order_where_another_file_has_read_the_he
     bench.compile("front", *FLAGS)
     bench.write(a_c=f'#include "h.h"\n{DEFINED[VARIABLES]}')
     assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
+
+
+NAMED = {
+    "a type before attributes": "static flag __attribute__((cold, used)) cold(void) { return 1; }\n",
+    "a member": "int member;\n",
+    "a parameter of a prototype": "int given = 1;\n",
+    "a tag": "int room(void) { return 1; }\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+def test_what_only_has_the_name_of_something_defined_is_not_needed(name: str, bench: Bench) -> None:
+    header = """typedef _Bool flag;
+struct room { int SIZE member; };
+extern int later(struct room at, int given, flag on);
+static inline flag get(struct room *at) { return at->member; }
+"""
+    bench.write(h_h=header.replace("SIZE", ""), a_c=f'#include "h.h"\n{NAMED[name]}')
+    bench.compile("front", *FLAGS)
+    bench.events()
+    bench.write(h_h=header.replace("SIZE", "more, "))
+    assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
+    assert bench.events()[-1] == "hit"
