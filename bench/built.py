@@ -2,6 +2,7 @@
 """Build one kernel for a benchmark: what it costs, which objects change, and a hash of what boots."""
 
 import hashlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ class Cost:
 
     events: what the front counted. written, changed: over a layer, the objects that make wrote or that the sweep gave a new time,
     and the names of those of them that differ in more than line tables. layer: the base's object directory; None without one.
+    marks: the kernel's symbols that a benchmark added, which begin with "kp_".
     """
 
     cpu: float
@@ -35,6 +37,7 @@ class Cost:
     written: int = 0
     changed: Sequence[str] = ()
     layer: Path | None = None
+    marks: Sequence[str] = ()
 
     @property
     def note(self) -> str:
@@ -75,6 +78,7 @@ def build(home: Path, request: BuildRequest, *, layered: bool = True, front: boo
             len(written.pairs),
             written.changed(),
             written.base,
+            sorted(set(re.findall(r"\bkp_\w+", artifact.system_map.read_text()))),
         )
 
 

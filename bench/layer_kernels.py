@@ -3,7 +3,8 @@
 
 Each kernel has some of the kinds of `bench.tree_changes`, in turn, at places drawn by its number and the seed. What boots, the
 modules and System.map must be equal to the bit, whether gcc or the compiler front builds over the layer. The exit status is 1
-if anything differs.
+if anything differs. The symbols that changes add to the kernel from nothing are counted: a change that adds none where it
+should has had no effect.
 
     python -m bench.layer_kernels [--kernels N] [--first N] [--changes N] [--tree NAME] [--home DIR] [--seed N]
 """
@@ -53,7 +54,7 @@ def main(
     objects, _ = (build_base(home, request, front=front) for front in (False, True))
     compile_front(Layers(home).objects / "front")
     print(
-        f"| changes | equal | {' | '.join(f'{way}, CPU s' for way in WAYS)} |\n|---|---|{'---|' * len(WAYS)}"
+        f"| changes | equal | symbols added | {' | '.join(f'{way}, CPU s' for way in WAYS)} |\n|---|---|---|{'---|' * len(WAYS)}"
     )
     same = True
     for number in range(first, first + kernels):
@@ -67,7 +68,8 @@ def main(
         result = ("no kernel compiles" if boots == {None} else "yes") if len(boots) == 1 else "NO"
         shown = "; ".join(f"{kind}: {place}" for kind, place in places.items())
         figures = " | ".join(f"{cost.cpu:.0f}" if cost else "does not compile" for cost in costs.values())
-        print(f"| {shown} | {result} | {figures} |", flush=True)
+        marks = len(clean.marks) if (clean := costs["clean"]) else 0
+        print(f"| {shown} | {result} | {marks} | {figures} |", flush=True)
     return int(not same)
 
 

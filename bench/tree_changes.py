@@ -91,6 +91,9 @@ class Files:
     def _git(self, *arguments: str) -> list[str]:
         command = git_command(f"--git-dir={self.tree.repository}", *arguments)
         done = subprocess.run(command, capture_output=True, check=False, timeout=600, text=True)
+        # git grep ends so where nothing matches.
+        if done.returncode > 1:
+            raise RuntimeError(done.stderr.strip())
         return [line.removeprefix(f"{self.base.tree_id}:") for line in done.stdout.splitlines()]
 
 

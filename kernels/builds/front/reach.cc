@@ -22,9 +22,7 @@ enum class Defines { Nothing, Function, Variable };
 
 // What a piece defines by a name. What the source declares counts as defined there: by an alias, or in the old style, whose body is a piece of its own.
 Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_t name) {
-    bool is_extern = false, has_value = false;
-    for (uint32_t at = piece.first; at < piece.end; at++)
-        has_value |= tokens[at].is('=');
+    bool is_extern = false;
     // What stands in braces are members and enumerators.
     for (uint32_t at = piece.first; at + 1 < piece.end; at = tokens[at].is('{') ? behind(tokens, at, piece.end) : at + 1) {
         const Role role = role_of(tokens[at]);
@@ -36,7 +34,7 @@ Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_
             continue;
         if (piece.body != piece.end || (!piece.header && tokens[at + 1].is('(')))
             return Defines::Function;
-        return tokens[at + 1].is('(') || (is_extern && !has_value && piece.header) ? Defines::Nothing : Defines::Variable;
+        return tokens[at + 1].is('(') || (is_extern && !piece.valued && piece.header) ? Defines::Nothing : Defines::Variable;
     }
     return Defines::Nothing;
 }
@@ -155,7 +153,7 @@ private:
                 tag = read_tag(piece, at, plain, seeker);
             else if (at > piece.first && is_member_mark(tokens_[at - 1]))
                 read_member(piece, at, seeker);
-            else
+            else if (piece.body != piece.end || piece.valued || !is_declared_within(tokens_, piece, at))
                 name_ordinary(token.name, seeker);
             if (copies_[token.name] && at + 1 < piece.end && tokens_[at + 1].is('('))
                 read_copied(piece, at + 1);
@@ -173,8 +171,7 @@ private:
     // Of NAME->MEMBER, where it is known what NAME points to, no other structure is asked for the member. A wrong guess is for the
     // compiler to find out.
     void read_member(const Piece &piece, uint32_t at, Seeker &seeker) {
-        const bool plain = at > piece.first + 1 && tokens_[at - 1].view() == "->" && is_name(tokens_[at - 2]);
-        const auto owners = plain ? sizes_.pointed(at - 2) : std::vector<uint32_t>();
+        const auto owners = at > piece.first + 1 ? sizes_.owners(at - 1) : std::vector<uint32_t>();
         if (owners.empty())
             return name_member(tokens_[at].name, seeker);
         for (auto &behind : reading_.members[tokens_[at].name])

@@ -143,10 +143,10 @@ uint32_t Sizes::read_typeof(uint32_t at) {
     const bool named = name < piece_->end && is_name(tokens_[name]);
     const bool literal = end + 2 < piece_->end && tokens_[end + 1].is(')') && tokens_[end + 2].is('{');
     if (named ? !pointer || has_second_declarator(tokens_, *piece_, name) : literal)
-        need_value(at, end);
+        need_value(at + 1, end);
     if (!named)
         return end;
-    each_declared(tokens_, *piece_, name, is_parameter(tokens_, *piece_, at - 1), [&](uint32_t declared) { lead(tokens_[declared].name, at, end); });
+    each_declared(tokens_, *piece_, name, is_parameter(tokens_, *piece_, at - 1), [&](uint32_t declared) { lead(tokens_[declared].name, at + 1, end); });
     return name;
 }
 
@@ -228,8 +228,10 @@ void Sizes::need_value(uint32_t first, uint32_t end) {
             return need_all(open - 1, open);
     }
     for (uint32_t at = first; at < end; at++)
-        if (tokens_[at].is('*') || tokens_[at].is('[') || tokens_[at].is('{') || tokens_[at].is('?'))
-            return need_all(first, end);
+        if (tokens_[at].is('*') || tokens_[at].is('[') || tokens_[at].is('{') || tokens_[at].is('?')) {
+            const uint32_t member = deciding_member(first, end);
+            return member == end ? need_all(first, end) : need_all(member, member + 1);
+        }
 }
 
 // Outside of functions only the text tells which sizes and sums of addresses have a say.
@@ -299,15 +301,36 @@ std::vector<uint32_t> Sizes::leads_to(uint32_t at) const {
     return list;
 }
 
-std::vector<uint32_t> Sizes::pointed(uint32_t at) const {
-    if (at > piece_->first && is_member_mark(tokens_[at - 1]))
+std::vector<uint32_t> Sizes::owners(uint32_t mark) const {
+    uint32_t at = mark;
+    while (at > piece_->first && (tokens_[at - 1].is(')') || tokens_[at - 1].is(']')))
+        at = before(at);
+    if (at == piece_->first || !is_name(tokens_[--at]))
+        return {};
+    // What is called may have the name of a variable somewhere else in the piece.
+    if (at + 1 < mark || (at > piece_->first && is_member_mark(tokens_[at - 1])))
         return leads_to(at);
     auto local = locals_.find(tokens_[at].name);
     return local == locals_.end() ? std::vector<uint32_t>() : local->second;
 }
 
+// Where the member is whose type decides that of "WHAT->MEMBER", "&WHAT->MEMBER", "*WHAT->MEMBER[N]": what WHAT leads to is then no matter.
+// `end` where there is none.
+uint32_t Sizes::deciding_member(uint32_t first, uint32_t end) const {
+    const uint32_t none = end;
+    while (first < end && (tokens_[first].is('&') || tokens_[first].is('*') || (tokens_[first].is('(') && behind(first) == end)))
+        end -= tokens_[first++].is('(');
+    uint32_t last = end;
+    while (last > first && tokens_[last - 1].is(']'))
+        last = before(last);
+    const bool member = last > first + 2 && is_name(tokens_[last - 1]) && is_member_mark(tokens_[last - 2]);
+    return member && operand_before(end) == first ? last - 1 : none;
+}
+
 // What names among these tokens lead to, this name does.
 void Sizes::lead(uint32_t name, uint32_t first, uint32_t end) {
+    if (const uint32_t member = deciding_member(first, end); member != end)
+        first = member, end = member + 1;
     for (uint32_t at = first; at < end; at++)
         if (is_name(tokens_[at])) {
             if (at > first && role_of(tokens_[at - 1]) == Role::Tagged)

@@ -27,8 +27,8 @@ public:
     void end();
     // The piece says that what has this name points to the structure.
     void point(uint32_t name, uint32_t tag) { locals_[name].push_back(tag); }
-    // Tags of what the name here may point to; none where that is not known.
-    std::vector<uint32_t> pointed(uint32_t at) const;
+    // Tags of what may have the member behind this '.' or "->": of NAME, its call or its element; none where that is not known.
+    std::vector<uint32_t> owners(uint32_t mark) const;
 
 private:
     bool measures(const Token &token) const { return token.kind() == Kind::Word && measures_[token.name]; }
@@ -51,6 +51,7 @@ private:
     void read_sizes(uint32_t first, uint32_t end);
     void read_definition(uint32_t at);
     std::vector<uint32_t> leads_to(uint32_t at) const;
+    uint32_t deciding_member(uint32_t first, uint32_t end) const;
     void lead(uint32_t name, uint32_t first, uint32_t end);
     void need_all(uint32_t first, uint32_t end);
 

@@ -66,6 +66,17 @@ RESIZED = {
         " return *(const volatile __typeof__(a->second) *)&a->second; }"
     ),
     "a size that decides alike": "long entry(struct large *a) { return sizeof(*a) > 8 ? a->second : 1; }",
+    "a value of a member's type": (
+        "long entry(void) { __typeof__(&get_large()->second) at = &get_large()->second; __typeof__(*((at))) b = *at;"
+        " __typeof__(*(&get_large()->away)) c = b; return c; }"
+    ),
+    "a variable of a member's own type": "void entry(struct large *a) { __typeof__(*(&a->inner)) b = a->inner; take(&b); }",
+    "a member of another structure that is called for": (
+        "struct own { char text; }; struct own *get_own(int a); long entry(struct large *b) { return get_own(1)->text + b->second; }"
+    ),
+    "a member of another structure in a list": (
+        "struct own { char text; }; extern struct own *list[4]; long entry(struct large *b) { return list[b->second]->text; }"
+    ),
 }
 # What depends on the size, or may.
 SIZED = {
@@ -120,6 +131,21 @@ SIZED = {
     "bits": "int entry(struct large *a) { return a->more; }",
     "the last": "int entry(struct large *a, int at) { return a->last[at] + a->text[at]; }",
     "room behind a list": "unsigned long entry(struct large *a) { return __builtin_object_size(a->text, 1) + a->text[0]; }",
+    "a variable of the next one's type": "void entry(struct large *a) { __typeof__(*a->next) b; b.second = a->second; take(&b); }",
+    "a variable behind a member's place": (
+        "void entry(struct large *a) { __typeof__(&a->next) at = &a->next; __typeof__(**at) b; b.second = 1; take(&b); }"
+    ),
+    "a variable behind a comma": "void entry(struct large *a) { __typeof__(*(&a->second, a)) b; b.second = 1; take(&b); }",
+    "a variable behind a sum": "void entry(struct large *a) { __typeof__(*(a + a->second)) b; b.second = 1; take(&b); }",
+    "a variable that a member chooses": (
+        "void entry(struct large *a) { __typeof__(*(a->second ? get_large() : a->next)) b; b.second = 1; take(&b); }"
+    ),
+    "a variable behind a cast": (
+        "typedef struct large *large_t; void entry(struct large *a) { __typeof__(*(large_t)a->away) b; b.second = 1; take(&b); }"
+    ),
+    "a variable of a list's element's type": (
+        "struct own { struct large *all[3]; }; void entry(struct own *a) { __typeof__(*a->all[1]) b; b.second = 1; take(&b); }"
+    ),
     "all of it": "struct large entry; long other(struct large *a) { return a->second; }",
 }
 SOURCES = RESIZED | SIZED

@@ -112,3 +112,44 @@ static inline flag get(struct room *at) { return at->member; }
     bench.write(h_h=header.replace("SIZE", "more, "))
     assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
     assert bench.events()[-1] == "hit"
+
+
+CALLED_ALIKE = {
+    "a member": "int entry(struct used *at) { struct used copy = *at; return copy.get; }\n",
+    "a parameter": "int entry(void) { return later(1); }\n",
+    "a parameter of a member": "int entry(struct calls *at) { return at->call(1); }\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(CALLED_ALIKE))
+def test_a_member_or_a_parameter_leads_to_no_function_of_its_name(name: str, bench: Bench) -> None:
+    header = """struct room { int SIZE member; };
+static inline int get(struct room *at) { return at->member; }
+struct used { int get; };
+struct calls { int (*call)(int get); };
+extern int later(int get);
+"""
+    bench.write(h_h=header.replace("SIZE", ""), a_c=f'#include "h.h"\n{CALLED_ALIKE[name]}')
+    bench.compile("front", *FLAGS)
+    bench.events()
+    bench.write(h_h=header.replace("SIZE", "more, "))
+    assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
+    assert bench.events()[-1] == "hit"
+
+
+MENTIONING = {
+    "a value": "static const int used[] = { TWO * THREE, };\nint entry(int at) { return used[at]; }\n",
+    "a width": "struct used { int field : TWO * THREE; };\nint entry(struct used *at) { return at->field; }\n",
+    "a length": "struct used { char room[TWO * THREE]; int last; };\nint entry(struct used *at) { return at->last; }\n",
+    "a type of bits without a name": "struct used { number : 4; int last; };\nint entry(struct used *at) { return at->last; }\n",
+    "a type of a parameter without a name": "extern int used(const number, int);\nint entry(void) { return used(1, 2); }\n",
+    "an alignment": "struct used { int one; int last __attribute__((aligned(TWO * TWO))); };\nint entry(struct used *at) { return at->last; }\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(MENTIONING))
+def test_an_expression_in_a_declaration_leads_to_what_it_names(name: str, bench: Bench) -> None:
+    constants = "enum { TWO = 2 };\nenum { THREE = 3 };\ntypedef unsigned char number;\n"
+    declared, source = MENTIONING[name].split("\n", 1)
+    more = constants.replace("= 3", "= 5").replace("= 2", "= 4").replace("char", "short")
+    bench.compare_code((f"{constants}{declared}\n", f"{more}{declared}\n"), source, *FLAGS)
