@@ -35,21 +35,19 @@ bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_
     return next.is(';') || next.is(',') || next.is('[') || next.is(':') || next.is(')') || role_of(next) == Role::Attribute;
 }
 
-bool is_declared_within(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
+bool is_called(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
     if (at <= piece.first + 1 || at + 1 >= piece.end)
         return false;
+    // Before a ':' or an attribute it could be a type.
     const Token &next = tokens[at + 1], &last = tokens[at - 1];
-    const bool ends = next.is(';') || next.is(',') || next.is('[') || next.is(':') || next.is(')') || role_of(next) == Role::Attribute;
-    if (!ends || !(is_name(last) || role_of(last) == Role::Type || last.is('*') || last.is('}')))
+    if (!(next.is(';') || next.is(',') || next.is('[')) || !(is_name(last) || role_of(last) == Role::Type || last.is('*') || last.is('}')))
         return false;
     for (uint32_t end = at; end > piece.first; end = before(tokens, end, piece.first)) {
         const Token &token = tokens[end - 1];
         if (token.is(';') || token.is('{'))
             return true;
-        if (token.is('('))
-            return end > piece.first + 1 && (is_name(tokens[end - 2]) || tokens[end - 2].is(')'));
-        // An operator, or an array's length.
-        if (token.kind() == Kind::Mark && !token.is('*') && !token.is(',') && !closes(token))
+        // Of a width, a length, an argument or an operator's value.
+        if (token.kind() != Kind::Word && !token.is('*') && !token.is(',') && !closes(token))
             return false;
     }
     return false;

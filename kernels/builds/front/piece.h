@@ -25,7 +25,7 @@ struct Piece {
     bool nested;   // declares, within a body or parameters, what the whole file has
     bool awaits;   // the compiler complains if no later declaration completes it
     bool idle;     // the compiler complains if nobody mentions it
-    bool valued;   // has a '=', be it of an enumerator
+    bool valued;   // has a '=', be it of an enumerator, or braces that are those of a value
     bool hollows;  // defines one structure and nothing else, so a declaration of its tag may do
     uint32_t body; // where a function's body begins, else end
 };
@@ -70,8 +70,8 @@ bool is_pointed(const std::vector<Token> &tokens, const Piece &piece, uint32_t a
 // Whether a structure may have a member of this name, by what comes after it.
 bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
 
-// Of a name in a piece without a body and values: whether it is what a member or a parameter is called, and so mentions nothing.
-bool is_declared_within(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+// Of a name in a piece without a body and values: whether it is what a member is called, and so mentions nothing.
+bool is_called(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
 
 // Of a name within parentheses: whether they may be those of "(*NAME)", and not of parameters.
 bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);

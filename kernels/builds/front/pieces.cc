@@ -135,7 +135,7 @@ private:
             piece.last_line = std::max(piece.last_line, token.line);
             piece.pragma |= token.kind() == Kind::Pragma;
             if (token.kind() == Kind::Mark) {
-                piece.valued |= token.is('=');
+                piece.valued |= token.is('=') || (token.is('{') && at > first && (tokens_[at - 1].is('(') || tokens_[at - 1].is(')')));
                 if (depth && token.is('('))
                     nested_function(at, piece);
                 if (!depth && token.is('{') && tokens_[end - 1].is('}'))

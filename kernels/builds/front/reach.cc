@@ -40,7 +40,7 @@ Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_
 }
 
 // Calls back with the parts of a piece that may hold an expression, until it returns true: all of a piece with a body, a value or an
-// operator, else what stands in brackets and behind keywords, for all other names are declared, or those of types. Returns whether it did.
+// operator, else widths, lengths and what stands behind keywords, for all other names are declared, or those of types. Returns whether it did.
 template <typename Found> bool any_expression(const std::vector<Token> &tokens, const Piece &piece, Found found) {
     bool is_whole = piece.body != piece.end;
     std::vector<std::pair<uint32_t, uint32_t>> parts;
@@ -50,6 +50,9 @@ template <typename Found> bool any_expression(const std::vector<Token> &tokens, 
         next = at + 1;
         if (token.is('['))
             next = behind(tokens, at, piece.end);
+        else if (token.is(':'))
+            while (next < piece.end && !tokens[next].is(';') && !tokens[next].is(',') && !closes(tokens[next]))
+                next = behind(tokens, next, piece.end);
         else if (role == Role::Typeof || role == Role::Attribute || role == Role::Asm || role == Role::Other)
             next = after_attribute(tokens, at, piece.end);
         else
@@ -153,7 +156,7 @@ private:
                 tag = read_tag(piece, at, plain, seeker);
             else if (at > piece.first && is_member_mark(tokens_[at - 1]))
                 read_member(piece, at, seeker);
-            else if (piece.body != piece.end || piece.valued || !is_declared_within(tokens_, piece, at))
+            else if (piece.body != piece.end || piece.valued || !is_called(tokens_, piece, at))
                 name_ordinary(token.name, seeker);
             if (copies_[token.name] && at + 1 < piece.end && tokens_[at + 1].is('('))
                 read_copied(piece, at + 1);

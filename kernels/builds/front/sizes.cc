@@ -314,17 +314,16 @@ std::vector<uint32_t> Sizes::owners(uint32_t mark) const {
     return local == locals_.end() ? std::vector<uint32_t>() : local->second;
 }
 
-// Where the member is whose type decides that of "WHAT->MEMBER", "&WHAT->MEMBER", "*WHAT->MEMBER[N]": what WHAT leads to is then no matter.
-// `end` where there is none.
+// Where the member is whose type decides that of "WHAT->MEMBER", "&WHAT->MEMBER" or "*WHAT->MEMBER": what WHAT leads to is then no matter.
+// `end` where there is none. An index could be what is pointed to: "1[LIST]". A cast is of all that is behind it: "(TYPE)(WHAT)->MEMBER".
 uint32_t Sizes::deciding_member(uint32_t first, uint32_t end) const {
     const uint32_t none = end;
     while (first < end && (tokens_[first].is('&') || tokens_[first].is('*') || (tokens_[first].is('(') && behind(first) == end)))
         end -= tokens_[first++].is('(');
-    uint32_t last = end;
-    while (last > first && tokens_[last - 1].is(']'))
-        last = before(last);
-    const bool member = last > first + 2 && is_name(tokens_[last - 1]) && is_member_mark(tokens_[last - 2]);
-    return member && operand_before(end) == first ? last - 1 : none;
+    if (end < first + 3 || !is_name(tokens_[end - 1]) || !is_member_mark(tokens_[end - 2]) || operand_before(end) != first)
+        return none;
+    const uint32_t next = behind(first);
+    return tokens_[first].is('(') && !is_member_mark(tokens_[next]) && !tokens_[next].is('[') ? none : end - 1;
 }
 
 // What names among these tokens lead to, this name does.

@@ -143,6 +143,16 @@ SIZED = {
     "a variable behind a cast": (
         "typedef struct large *large_t; void entry(struct large *a) { __typeof__(*(large_t)a->away) b; b.second = 1; take(&b); }"
     ),
+    "a variable behind a cast of a member": (
+        "void *entry(struct large *a) { __auto_type p = ((struct large *)(a)->away); p->second = 1; p++; return p; }"
+    ),
+    "a variable behind a cast of a member of what is called for": (
+        "void *entry(struct large *a) { __typeof__((struct large *)(get_large)()->away) p = a; p->second = 1; p++; return p; }"
+    ),
+    "a variable behind an index of a list": (
+        "struct own { int at; struct large *all; }; void *entry(struct own *a)"
+        " { __typeof__(a->at[a->all]) *p = a->all; p->second = 1; p++; return p; }"
+    ),
     "a variable of a list's element's type": (
         "struct own { struct large *all[3]; }; void entry(struct own *a) { __typeof__(*a->all[1]) b; b.second = 1; take(&b); }"
     ),
