@@ -99,6 +99,16 @@ NAMED = {
 }
 
 
+def assert_needs_no_room(bench: Bench, header: str, source: str) -> None:
+    """Assert that a source is answered, and rightly, when `struct room` has a member more (SIZE in the header)."""
+    bench.write(h_h=header.replace("SIZE", ""), a_c=f'#include "h.h"\n{source}')
+    bench.compile("front", *FLAGS)
+    bench.events()
+    bench.write(h_h=header.replace("SIZE", "more, "))
+    assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
+    assert bench.events()[-1] == "hit"
+
+
 @pytest.mark.parametrize("name", sorted(NAMED))
 def test_what_only_has_the_name_of_something_defined_is_not_needed(name: str, bench: Bench) -> None:
     header = """typedef _Bool flag;
@@ -106,12 +116,7 @@ struct room { int SIZE member; };
 extern int later(struct room at, int given, flag on);
 static inline flag get(struct room *at) { return at->member; }
 """
-    bench.write(h_h=header.replace("SIZE", ""), a_c=f'#include "h.h"\n{NAMED[name]}')
-    bench.compile("front", *FLAGS)
-    bench.events()
-    bench.write(h_h=header.replace("SIZE", "more, "))
-    assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
-    assert bench.events()[-1] == "hit"
+    assert_needs_no_room(bench, header, NAMED[name])
 
 
 def test_a_member_leads_to_no_function_of_its_name(bench: Bench) -> None:
@@ -120,12 +125,7 @@ static inline int get(struct room *at) { return at->member; }
 struct used { int get; };
 """
     source = "int entry(struct used *at) { struct used copy = *at; return copy.get; }\n"
-    bench.write(h_h=header.replace("SIZE", ""), a_c=f'#include "h.h"\n{source}')
-    bench.compile("front", *FLAGS)
-    bench.events()
-    bench.write(h_h=header.replace("SIZE", "more, "))
-    assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
-    assert bench.events()[-1] == "hit"
+    assert_needs_no_room(bench, header, source)
 
 
 LAST = "int entry(struct used *at) { return at->last; }\n"
