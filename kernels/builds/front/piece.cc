@@ -35,7 +35,7 @@ bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_
     return next.is(';') || next.is(',') || next.is('[') || next.is(':') || next.is(')') || role_of(next) == Role::Attribute;
 }
 
-bool is_called(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
+bool names_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
     if (at <= piece.first + 1 || at + 1 >= piece.end)
         return false;
     // Before a ':' or an attribute it could be a type.

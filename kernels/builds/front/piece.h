@@ -71,7 +71,7 @@ bool is_pointed(const std::vector<Token> &tokens, const Piece &piece, uint32_t a
 bool may_be_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
 
 // Of a name in a piece without a body and values: whether it is what a member is called, and so mentions nothing.
-bool is_called(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
+bool names_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);
 
 // Of a name within parentheses: whether they may be those of "(*NAME)", and not of parameters.
 bool may_be_declarator(const std::vector<Token> &tokens, const Piece &piece, uint32_t at);

@@ -39,8 +39,8 @@ Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_
     return Defines::Nothing;
 }
 
-// Calls back with the parts of a piece that may hold an expression, until it returns true: all of a piece with a body, a value or an
-// operator, else widths, lengths and what stands behind keywords, for all other names are declared, or those of types. Returns whether it did.
+// Whether the callback finds something in a part of a piece that may hold an expression: all of a piece with a body, a value or an operator,
+// else widths, lengths and what stands behind keywords. All other names are declared, or those of types.
 template <typename Found> bool any_expression(const std::vector<Token> &tokens, const Piece &piece, Found found) {
     bool is_whole = piece.body != piece.end;
     std::vector<std::pair<uint32_t, uint32_t>> parts;
@@ -156,7 +156,7 @@ private:
                 tag = read_tag(piece, at, plain, seeker);
             else if (at > piece.first && is_member_mark(tokens_[at - 1]))
                 read_member(piece, at, seeker);
-            else if (piece.body != piece.end || piece.valued || !is_called(tokens_, piece, at))
+            else if (piece.body != piece.end || piece.valued || !names_member(tokens_, piece, at))
                 name_ordinary(token.name, seeker);
             if (copies_[token.name] && at + 1 < piece.end && tokens_[at + 1].is('('))
                 read_copied(piece, at + 1);
