@@ -85,11 +85,18 @@ private:
     struct Part {
         Sum sum;
         std::vector<Behind> behind;
+
+        // Empties it, but for its room: there is one for each piece and member.
+        Part &begin() {
+            sum = {};
+            behind.clear();
+            return *this;
+        }
     };
 
     void add(uint32_t number) {
         const Piece &piece = pieces_.all[number];
-        Part part, head;
+        Part &part = whole_part_.begin(), &head = head_part_.begin();
         part.sum.add(pragmas_);
         part.sum.add(unit_.files[piece.file].system);
         numbered_.clear();
@@ -117,7 +124,7 @@ private:
             }
         if (has_body && !piece.nested) {
             close(head, wide_head, false);
-            part = std::move(head);
+            std::swap(part, head);
             wide = wide_head;
         }
         hand_on(part, wide);
@@ -277,7 +284,7 @@ private:
     void learn(const Piece &piece, const Level &level, uint32_t end) {
         if (level.names.empty())
             return;
-        Part part;
+        Part &part = member_part_.begin();
         part.sum.add(level.path);
         part_++;
         for (uint32_t at = level.first; at < end; at++)
@@ -395,6 +402,7 @@ private:
     std::vector<uint32_t> tag_words_;  // the word that stood before a tag first, and 1; 0 where none did
     std::vector<uint8_t> complete_;    // whether a tag was defined
     std::vector<Sum> sums_;
+    Part whole_part_, head_part_, member_part_;  // of the piece and the member under way
     std::vector<uint32_t> numbered_;
     Sum pragmas_;
     std::vector<Sum> pushed_;

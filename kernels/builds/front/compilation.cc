@@ -9,12 +9,13 @@
 #include "dependencies.h"
 #include "proof.h"
 #include "release.h"
+#include "scanner.h"
 
 namespace front {
 
 namespace {
 
-const std::string UNKNOWN = "unknown", OWN_UNKNOWN = "own-unknown", OWN_CHECK = "own-check", OWN_HAS = "own-has";
+const std::string UNKNOWN = "unknown", OWN_UNKNOWN = "own-unknown", OWN_CHECK = "own-check";
 // A reading that gcc has agreed to before is compared with gcc's again so many times as often as an answer is proven.
 constexpr unsigned READ_AGAIN = 4;
 
@@ -131,7 +132,6 @@ std::string Compilation::attempt() {
     std::string why = source_.trusted() ? attempt_alone() : source_.ask() ? source_.read_own() : "own-builtins";
     if (is_answered_)
         return "";
-    // gcc -E and gcc -c may answer __has_builtin differently, and no text tells.
     if (!source_.refusal().empty() || why == OWN_HAS)
         return why;
     if (!why.empty())
@@ -177,9 +177,11 @@ std::string Compilation::find_alone(Entry &entry) {
         if (!store_.get(key_, data))
             return OWN_UNKNOWN;
     }
-    if (!entry.unpack(data) || !file_.all_used())
+    if (!entry.unpack(data))
         return OWN_CHECK;
-    return is_whole(entry) || known_.unread(file_, known_.unknown(file_.reading, entry.runs), entry.runs).empty() ? "" : OWN_CHECK;
+    if (is_whole(entry))
+        return "";
+    return file_.all_used(entry.used) && known_.unread(file_, known_.unknown(file_.reading, entry.runs), entry.runs).empty() ? "" : OWN_CHECK;
 }
 
 // Of a file that was read: the store's answer, or what the compiler makes of the text that it needs.
@@ -304,7 +306,7 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     // Structures are compiled whole: gcc's code may depend on members that the file does not need (a flexible array at the end, or the
     // one that has the alignment). The outlines, of which the key is made, must do, too.
     std::vector<bool> marked = file_.to_compile(asked);
-    if (file_.has_hollow() && !compiler_.accepts(file_.text(file_.kept, file_.hollow)))
+    if (file_.has_hollow() && !accepts_outlines())
         marked = keep_mentioned(asked);
     int status = compiler_.compile(file_.text(marked));
     if (file_.has_hollow() && !compiler_.silent(status)) {
@@ -319,6 +321,8 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
         return "diagnostics";
     if (fresh.spared)
         source_.note_spared();
+    else
+        entry.used = file_.shown_used(marked);
     std::string assembly;
     if (!read_file(temporary_(".s"), assembly))
         return "temporary";
@@ -331,6 +335,16 @@ std::string Compilation::compile_to(Entry &entry, Fresh &fresh) {
     else if (!loosen(assembly, file_.places(), entry.loose, entry.together))
         return "lines";
     return "";
+}
+
+// Whether the compiler has nothing to complain of in what the file reaches, with parts of structures in place of the whole.
+bool Compilation::accepts_outlines() {
+    if (source_.is_accepted())
+        return true;
+    if (!compiler_.accepts(file_.text(file_.kept, file_.hollow)))
+        return false;
+    source_.note_accepted();
+    return true;
 }
 
 // Whether the compiler makes the same of today's release, but for its characters: it may have made numbers of them, or have compared them.
@@ -376,10 +390,10 @@ bool Compilation::is_whole(const Entry &entry) const {
 
 // What the file does not use, but the compiler would have read: it must be free of errors and warnings too.
 std::string Compilation::check(const Entry &entry) {
-    if (!file_.all_used())
-        return "idle";
     if (is_whole(entry))
         return "";
+    if (!file_.all_used(entry.used))
+        return "idle";
     auto fresh = known_.unknown(file_.reading, entry.runs);
     auto asked = known_.unread(file_, fresh, entry.runs);
     if (asked.empty())

@@ -58,6 +58,7 @@ private:
     bool is_whole(const Entry &entry) const;
     std::string compile();
     std::string compile_to(Entry &entry, Fresh &fresh);
+    bool accepts_outlines();
     bool has_release_as_text(std::string text, std::string assembly) const;
     std::vector<bool> keep_mentioned(const std::vector<uint32_t> &asked);
     void keep(Entry &entry, Fresh &fresh);

@@ -56,10 +56,13 @@ bool Compiler::complains_of_expansions() const {
 }
 
 std::string Compiler::preprocess(const Words &more, std::string &text) const {
-    const Words flags = both(both(plan_.before, plan_.compile), more);
+    // Where gcc would read a precompiled header, a pragma says so.
+    const Words flags = both(both(plan_.before, plan_.compile), both(more, {"-fpch-preprocess"}));
     if (!silent(call(flags, {"-E", "-o", temporary_(".i"), plan_.input})))
         return "preprocessor";
-    return read_file(temporary_(".i"), text) ? "" : "temporary";
+    if (!read_file(temporary_(".i"), text))
+        return "temporary";
+    return text.find("#pragma GCC pch_preprocess") == text.npos ? "" : "precompiled";
 }
 
 bool Compiler::write_text(const std::string &text) const {

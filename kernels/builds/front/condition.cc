@@ -215,7 +215,7 @@ private:
             throw Unfit{REASON};
         const Macro *macro = macros_.find(name->name);
         if (!macro && name->view().substr(0, 5) == "__has" && !is_asked(name->view()))
-            throw Unfit{"own-has"};
+            throw Unfit{OWN_HAS};
         if (round && !expansion_.next_plain()->is(')'))
             throw Unfit{REASON};
         step();

@@ -13,6 +13,13 @@ void Declarations::take(Unit next) {
     unit.reason.clear();
     pieces = {};
     is_split_ = false;
+    forget();
+}
+
+// What is kept is another.
+void Declarations::forget() {
+    content_.clear();
+    elsewhere_.reset();
 }
 
 std::string Declarations::find_kept() {
@@ -34,21 +41,34 @@ void Declarations::reach_again() {
     for (size_t number = 0; number < kept.size(); number++)
         kept[number] = pieces.all[number].always;
     reach_as_used(unit, pieces, reading, entire, kept, hollow);
+    forget();
 }
 
 void Declarations::keep_mentioned() {
     reach(unit, pieces, kept);
     hollow = {std::vector<bool>(pieces.all.size()), {}};
+    forget();
 }
 
 bool Declarations::has_hollow() const { return std::find(hollow.is.begin(), hollow.is.end(), true) != hollow.is.end(); }
 
-void Declarations::add_kept(Blake2b &hash, bool sized) const {
+void Declarations::add_kept(Blake2b &hash, Numbers numbers) const {
+    hash.add_sized(content());
+    for (size_t number = 0; number < kept.size(); number++)
+        if (hollow.is[number])
+            hash.add_sized(outlined(number, hollow, numbers)).add_sized(attributes(pieces.all[number])).add_sized(taken_apart.at(number));
+}
+
+// A sum over all that add_kept() adds but outlines, which alone have numbers; of these their places are here.
+const std::string &Declarations::content() const {
+    if (!content_.empty())
+        return content_;
+    Blake2b hash(32);
     std::string content;
     for (size_t number = 0; number < kept.size(); number++) {
         const Piece &piece = pieces.all[number];
         if (hollow.is[number])
-            hash.add_sized(outlined(number, hollow, sized)).add_sized(attributes(piece)).add_sized(taken_apart.at(number));
+            hash.add_sized("outline");
         // One that is not kept still has a say in the numbers of the variables after it.
         if (!kept[number] && !piece.locals)
             continue;
@@ -63,6 +83,7 @@ void Declarations::add_kept(Blake2b &hash, bool sized) const {
     }
     for (auto name : used_elsewhere())
         hash.add_sized(unit.names.word(name));
+    return content_ = hash.bytes();
 }
 
 std::string Declarations::expanded() const {
@@ -114,12 +135,30 @@ void Declarations::add_places(const Piece &piece, std::vector<Place> &list) cons
     }
 }
 
-bool Declarations::all_used() const {
-    for (auto &names : {idle(kept), used_elsewhere()})
-        for (auto name : names)
-            if (!reading.uses[name])
-                return false;
-    return true;
+// What must be used, and is not surely.
+std::vector<uint32_t> Declarations::doubted() const {
+    std::vector<uint32_t> names = idle(kept);
+    names.insert(names.end(), used_elsewhere().begin(), used_elsewhere().end());
+    names.erase(std::remove_if(names.begin(), names.end(), [&](auto name) { return reading.uses[name]; }), names.end());
+    return names;
+}
+
+bool Declarations::all_used(const std::vector<std::string> &shown) const {
+    const auto names = doubted();
+    return std::all_of(names.begin(), names.end(), [&](auto name) { return std::find(shown.begin(), shown.end(), unit.names.word(name)) != shown.end(); });
+}
+
+std::vector<std::string> Declarations::shown_used(const std::vector<bool> &compiled) const {
+    std::vector<bool> mentioned(unit.names.count());
+    for (size_t number = 0; number < kept.size(); number++)
+        for (uint32_t at = pieces.all[number].first; compiled[number] && !kept[number] && at < pieces.all[number].end; at++)
+            if (unit.tokens[at].kind() == Kind::Word)
+                mentioned[unit.tokens[at].name] = true;
+    std::vector<std::string> shown;
+    for (auto name : doubted())
+        if (!mentioned[name])
+            shown.emplace_back(unit.names.word(name));
+    return shown;
 }
 
 std::vector<bool> Declarations::to_compile(const std::vector<uint32_t> &numbers) const {
@@ -154,7 +193,9 @@ std::vector<uint32_t> Declarations::idle(const std::vector<bool> &marked) const 
 }
 
 // What the file's own text defines for itself alone and a declaration that is left out mentions: without it the compiler may complain.
-std::vector<uint32_t> Declarations::used_elsewhere() const {
+const std::vector<uint32_t> &Declarations::used_elsewhere() const {
+    if (elsewhere_)
+        return *elsewhere_;
     std::vector<bool> mentioned(unit.names.count());
     for (size_t number = 0; number < kept.size(); number++)
         for (uint32_t at = pieces.all[number].first; !kept[number] && at < pieces.all[number].end; at++)
@@ -169,7 +210,7 @@ std::vector<uint32_t> Declarations::used_elsewhere() const {
             if (mentioned[pieces.names[at]] && pieces.how[at] == Declares::Ordinary)
                 names.push_back(pieces.names[at]);
     }
-    return names;
+    return elsewhere_.emplace(std::move(names));
 }
 
 void Declarations::mark_these(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
@@ -219,12 +260,15 @@ std::string Declarations::attributes(const Piece &piece) const {
 }
 
 // A hollow piece with the members that are needed.
-std::string Declarations::outlined(uint32_t number, const Hollows &hollow_there, bool sized) const {
+std::string Declarations::outlined(uint32_t number, const Hollows &hollow_there, Numbers numbers) const {
     const Piece &piece = pieces.all[number];
     auto part = hollow_there.parts.find(number);
     if (part == hollow_there.parts.end())
         return tags(piece);
-    return tags(piece) + outline(unit, piece, members_of(unit, piece), part->second, layouts.at(number), sized);
+    const auto members = members_of(unit, piece);
+    const std::vector<uint64_t> zeros(members.size());
+    const Layout layout = numbers == Numbers::None ? Layout{0, 0, zeros, zeros} : layouts.at(number);
+    return tags(piece) + outline(unit, piece, members, part->second, layout, numbers != Numbers::NoSizes);
 }
 
 std::vector<uint64_t> Declarations::sizes() const {

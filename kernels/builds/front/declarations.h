@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@
 namespace front {
 
 inline constexpr size_t WHOLE = 32;  // bytes, unlike the sum of a run
+
+// Which numbers of their layouts the outlines have.
+enum class Numbers { All, NoSizes, None };
 
 class Declarations {
 public:
@@ -43,8 +47,8 @@ public:
     // Marks what is reached, once more: there are other layouts or entire structures.
     void reach_again();
 
-    // Adds all of the file that has a say in its object; sized: the sizes of structures of which it needs a part, too.
-    void add_kept(Blake2b &hash, bool sized = true) const;
+    // Adds all of the file that has a say in its object, with these numbers of the structures of which it needs a part.
+    void add_kept(Blake2b &hash, Numbers numbers) const;
     // The sizes of these structures.
     std::vector<uint64_t> sizes() const;
     void set_sizes(const std::vector<uint64_t> &sizes);
@@ -58,8 +62,10 @@ public:
     std::vector<Place> places() const;
 
     bool is_unused(uint32_t number) const { return pieces.all[number].header && !kept[number]; }
-    // Whether something uses each thing that must be used.
-    bool all_used() const;
+    // Whether something surely uses each thing that must be used. shown: names of which that is known.
+    bool all_used(const std::vector<std::string> &shown) const;
+    // Of what must be used, the names that what is kept uses: without a word the compiler has read these pieces, no other of which mentions them.
+    std::vector<std::string> shown_used(const std::vector<bool> &compiled) const;
     // What to compile: the kept, those that have a say in the numbers of variables, and these numbers, with whole structures.
     std::vector<bool> to_compile(const std::vector<uint32_t> &numbers) const;
     // The kept and those that have a say in the numbers of variables, and what of that is hollow: what the compiler reads with other sizes.
@@ -75,15 +81,20 @@ private:
     void mark_these(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const;
     std::string tags(const Piece &piece) const;
     std::string attributes(const Piece &piece) const;
-    std::string outlined(uint32_t number, const Hollows &hollow_there, bool sized = true) const;
+    std::string outlined(uint32_t number, const Hollows &hollow_there, Numbers numbers = Numbers::All) const;
     std::vector<uint32_t> idle(const std::vector<bool> &marked) const;
-    std::vector<uint32_t> used_elsewhere() const;
+    const std::vector<uint32_t> &used_elsewhere() const;
+    std::vector<uint32_t> doubted() const;
+    const std::string &content() const;
+    void forget();
     void add_marker(const Token &token, std::string &written) const;
     void add_gcc_text(const Piece &piece, size_t &macro, std::string &written) const;
     void add_tokens(const Piece &piece, std::string &written) const;
     void add_places(const Piece &piece, std::vector<Place> &list) const;
 
     bool is_split_ = false;
+    mutable std::string content_;
+    mutable std::optional<std::vector<uint32_t>> elsewhere_;
 };
 
 }

@@ -52,6 +52,7 @@ std::string Entry::packed() const {
         pairs.append(reinterpret_cast<const char *>(&pair), sizeof pair);
     add_text(data, pairs);
     add_text(data, joined(runs));
+    add_text(data, joined(used));
     add_text(data, loose);
     return data;
 }
@@ -63,7 +64,7 @@ bool Entry::unpack(std::string_view data) {
     together.resize(pairs.size() / sizeof together[0]);
     if (!pairs.empty())
         std::memcpy(static_cast<void *>(together.data()), pairs.data(), pairs.size());
-    return take_list(data, runs) && take_text(data, loose);
+    return take_list(data, runs) && take_list(data, used) && take_text(data, loose);
 }
 
 }

@@ -14,6 +14,7 @@ struct Entry {
     std::vector<std::string> assembler;                   // options
     std::vector<std::pair<uint32_t, uint32_t>> together;  // places that must begin on one line
     std::vector<std::string> runs;                        // sums, rising
+    std::vector<std::string> used;                        // names: see Declarations::shown_used()
     std::string loose;
 
     std::string packed() const;

@@ -400,7 +400,7 @@ const Lexeme *Expansion::number(Special special, uint32_t line) {
 const Lexeme *Expansion::has(const std::vector<int8_t> &answers) {
     const Lexeme *open = next_plain(), *name = next_plain(), *close = next_plain();
     if (!open->is('(') || name->form != Form::Word || !close->is(')') || macros_.find(name->name) || name->name >= answers.size() || answers[name->name] < 0)
-        throw Unfit{"own-has"};
+        throw Unfit{OWN_HAS};
     return made(Form::Number, answers[name->name] ? "1" : "0");
 }
 

@@ -46,7 +46,7 @@ bool Groups::asks(Directive what) {
     if (name.form != Form::Word || name.name == defined_ || name.view() == "__VA_ARGS__" || name.view() == "__VA_OPT__")
         throw Unfit{"own-directive"};
     if (!macros_.find(name.name) && name.view().substr(0, 5) == "__has" && !is_asked(name.view()))
-        throw Unfit{"own-has"};
+        throw Unfit{OWN_HAS};
     scanner_.expect_end();
     if (file_->guarded == Guarded::Begins) {
         file_->guarded = Guarded::Within;

@@ -137,6 +137,8 @@ Header *Headers::open(std::string_view path) {
     std::memcpy(kept, path.data(), path.size());
     kept[path.size()] = '\0';
     path = {kept, path.size()};
+    if (is_first && !access(std::string(path).append(".gch").c_str(), F_OK))
+        throw Unfit{"own-precompiled"};
     Header *header = nullptr;
     if (auto *text = texts().find(path)) {
         all_.push_back(std::make_unique<Header>());

@@ -35,6 +35,9 @@ public:
     // Adds a folder to search, unless it is missing or there already; quoted: for "name" alone.
     void add(const std::string &folder, bool quoted);
 
+    // In place of the first header gcc takes a precompiled one, "NAME.gch" (pch_open_file).
+    bool is_first = true;
+
     // The file, or null; within: the folder of the including file, with its '/'.
     Header *find(std::string_view name, bool angled, std::string_view within, bool &beside);
     // The file of this very path, or null.

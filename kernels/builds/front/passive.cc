@@ -14,8 +14,9 @@ public:
     bool is_passive() {
         if (!specifiers())
             return false;
+        // A name alone, with attributes, is a variable without a type.
         if (tokens_[at_].is(';'))
-            return at_ + 1 == piece_.end;
+            return at_ + 1 == piece_.end && !named_;
         if (!typed_)
             return false;
         const bool all_unused = unused_;  // and not the first declarator alone
@@ -120,7 +121,7 @@ private:
     // A name in a type's place, unless it may be what is declared, its type left out.
     bool type_name() {
         at_++;
-        typed_ = true;
+        typed_ = named_ = true;
         if (!here())
             return false;
         const Token &next = tokens_[at_];
@@ -218,7 +219,7 @@ private:
     Piece &piece_;
     std::vector<uint32_t> &names_;
     uint32_t at_;
-    bool typedef_ = false, extern_ = false, static_ = false, inline_ = false, typed_ = false, gnu_inline_ = false;
+    bool typedef_ = false, extern_ = false, static_ = false, inline_ = false, typed_ = false, named_ = false, gnu_inline_ = false;
     bool unused_ = false, const_ = false, pointed_ = false, const_pointer_ = false;
 };
 

@@ -50,6 +50,9 @@ private:
         static constexpr std::string_view PREFIX = "__builtin_";
         for (uint32_t number = 0; number < unit_.names.count(); number++) {
             auto word = unit_.names.word(number);
+            // All these begin so, and a file has tens of thousands of names.
+            if (word.substr(0, 2) != "__")
+                continue;
             for (auto begin : OWN_CALLS)
                 if (word.substr(0, begin.size()) == begin)
                     meaning_[number] |= OF_LIBRARY;
@@ -195,15 +198,13 @@ private:
         }
     }
 
-    // Where the name is that is declared here, perhaps in parentheses, or NO_NAME.
+    // Where the name is that is declared here, perhaps in parentheses, or NO_NAME. It may have no type ("y = 1;").
     uint32_t declarator_at(uint32_t at, const Piece &piece) const {
-        if (at == piece.first)
-            return NO_NAME;
-        const Token &last = tokens_[at - 1];
+        const Token *last = at > piece.first ? &tokens_[at - 1] : nullptr;
         if (is_name(tokens_[at]))
-            return role_of(last) != Role::Tagged && ends_declarator(tokens_[at + 1]) && !is_type(at, piece) ? at : NO_NAME;
+            return !(last && role_of(*last) == Role::Tagged) && ends_declarator(tokens_[at + 1]) && !is_type(at, piece) ? at : NO_NAME;
         // What a function takes stands in parentheses too.
-        if (!tokens_[at].is('(') || is_name(last) || role_of(last) == Role::Typeof)
+        if (!tokens_[at].is('(') || (last && (is_name(*last) || role_of(*last) == Role::Typeof)))
             return NO_NAME;
         while (at < piece.end && (tokens_[at].is('(') || tokens_[at].is('*') || role_of(tokens_[at]) == Role::Qualifier || role_of(tokens_[at]) == Role::Attribute))
             at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(tokens_, at, piece.end) : at + 1;
@@ -228,6 +229,8 @@ private:
 
     // Whether a piece is a static variable that may be volatile, which the compiler keeps; notes names of volatile types.
     bool is_volatile_variable(const Piece &piece) {
+        if (piece.body != piece.end)
+            return false;
         bool is_static = false, is_volatile = false, is_asked = false, is_typedef = false;
         for (uint32_t at = piece.first; at < piece.end; at++) {
             const Role role = role_of(tokens_[at]);
@@ -240,7 +243,7 @@ private:
         if (is_typedef && (is_volatile || is_asked))
             for (uint32_t at = piece.names_at; at < piece.names_end; at++)
                 volatile_[pieces_.names[at]] = true;
-        return is_static && !is_typedef && piece.body == piece.end && (is_volatile || is_asked);
+        return is_static && !is_typedef && (is_volatile || is_asked);
     }
 
     // Whether a piece is "struct NAME {...};", with attributes, and at most mentions other structures for the first time.

@@ -24,6 +24,7 @@ struct Lasting {
     Names names;
     Memory texts;
     Definitions definitions;
+    std::vector<Token> room;  // of a file that was read before: many megabytes, which the system would have to clear
     std::unordered_map<std::string, Segments> segments;  // by what __FILE__ and conditions depend on besides macros
     bool keeps_segments = false;
 };
@@ -385,6 +386,7 @@ private:
     // Returns whether there is anything to read.
     bool include(std::string_view name, bool angled, std::string_view within) {
         bool beside;
+        headers_.is_first = seen.size() == 1;
         Header *header = headers_.find(name, angled, within, beside);
         if (!header)
             throw Unfit{"own-include"};
@@ -476,9 +478,13 @@ void number_names(Unit &unit, const Names &all) {
 
 void keep_segments() { lasting().keeps_segments = true; }
 
+void reuse(std::vector<Token> tokens) { lasting().room = std::move(tokens); }
+
 std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit, std::vector<std::string_view> &files) {
     constexpr size_t MANY = 2 << 20;
     unit.memory = std::make_shared<Memory>();
+    unit.tokens.swap(lasting().room);
+    unit.tokens.clear();
     unit.tokens.reserve(MANY);
     try {
         Preprocessor preprocessor(plan, unit);

@@ -14,6 +14,9 @@ namespace front {
 // builtins: what gcc -dM -E says to question().
 std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit, std::vector<std::string_view> &files);
 
+// Takes the tokens of a file that is done with as room for the next file's.
+void reuse(std::vector<Token> tokens);
+
 // From now on keeps what is read of headers for the next file: for a process that reads many.
 void keep_segments();
 

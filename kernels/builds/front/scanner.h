@@ -15,6 +15,9 @@ struct Unfit {
     const char *reason;
 };
 
+// gcc -E and gcc -c may answer __has_builtin differently, and no text tells.
+inline constexpr const char *OWN_HAS = "own-has";
+
 enum class Form : uint8_t { Mark, Word, Number, Text, Pragma, Padding, Parameter, End };
 
 // Of a token, as the preprocessor knows them.

@@ -5,6 +5,7 @@
 
 #include "indentation.h"
 #include "lines.h"
+#include "preprocessor.h"
 #include "release.h"
 
 namespace front {
@@ -74,6 +75,8 @@ const char *refusal_of(const Unit &unit, const Pieces &pieces) {
 SourceFile::SourceFile(const Plan &plan, const Store &store, const Temporary &temporary, const Compiler &compiler, const std::string &program)
     : plan_(plan), store_(store), compiler_(compiler), layouts_(store, compiler, temporary),
       own_(store, plan, temporary, program, compiler.begun("agreed"), compiler.begun("differs"), compiler.begun("builtins")) {}
+
+SourceFile::~SourceFile() { reuse(std::move(file.unit.tokens)); }
 
 std::string SourceFile::read_own() {
     Unit unit;
@@ -159,8 +162,10 @@ void SourceFile::keep_mentioned() {
     file.keep_mentioned();
 }
 
-// Of a file of the store that says that a key's pieces are too few.
-std::string SourceFile::mentioned_name() const { return hex(compiler_.begun("mentioned").add_sized(digest()).bytes()) + ".k"; }
+// Of a file of the store that says that pieces and outlines are too few, whatever numbers the outlines have.
+std::string SourceFile::mentioned_name() const { return hex(compiler_.begun("mentioned").add_sized(digest(Numbers::None)).bytes()) + ".k"; }
+
+std::string SourceFile::accepted_name() const { return hex(compiler_.begun("accepted").add_sized(digest(Numbers::None)).bytes()) + ".k"; }
 
 std::string SourceFile::spared_name() const { return hex(compiler_.begun("spared").add_sized(plan_.input).bytes()) + ".k"; }
 
@@ -168,20 +173,20 @@ std::string SourceFile::bound_name() const { return hex(compiler_.begun("bound")
 
 std::string SourceFile::key() const { return hex(digest()) + ".o"; }
 
-std::string SourceFile::resized_name() const { return hex(compiler_.begun("resized").add_sized(digest(false)).bytes()) + ".k"; }
+std::string SourceFile::resized_name() const { return hex(compiler_.begun("resized").add_sized(digest(Numbers::NoSizes)).bytes()) + ".k"; }
 
 std::string SourceFile::expansions_key(const std::string &key) const {
     return hex(compiler_.begun("expansions").add_sized(key).add_sized(file.expanded()).bytes()) + ".o";
 }
 
-std::string SourceFile::digest(bool sized) const {
+std::string SourceFile::digest(Numbers numbers) const {
     Blake2b hash = compiler_.begun("object");
     hash.add_sized(plan_.input).add_sized(file.unit.folder);
     char folder[4096];
     hash.add_sized(getcwd(folder, sizeof folder) ? folder : "");
     // Where they stand for it, these characters are something else than elsewhere.
     hash.add_sized(file.unit.release.empty() ? "" : "release");
-    file.add_kept(hash, sized);
+    file.add_kept(hash, numbers);
     return hash.bytes();
 }
 

@@ -14,6 +14,9 @@ namespace front {
 class SourceFile {
 public:
     SourceFile(const Plan &plan, const Store &store, const Temporary &temporary, const Compiler &compiler, const std::string &program);
+    ~SourceFile();
+    SourceFile(const SourceFile &) = delete;
+    SourceFile &operator=(const SourceFile &) = delete;
 
     Declarations file;
 
@@ -38,8 +41,12 @@ public:
     // Whether the tokens are those of our own reading, and gcc's where it read them.
     bool is_followed() const { return is_gccs_ ? is_followed_ : is_ours_; }
 
-    // Notes that the file needs more than it seems to use, here and for all who read it again.
+    // Notes that the file needs more than it seems to use, here and for all who read it again, be it with other numbers in the outlines.
     void keep_mentioned();
+
+    // Notes that the compiler has accepted the outlines. Their numbers are the compiler's own, of the whole structures.
+    void note_accepted() { store_.put(accepted_name(), "accepted"); }
+    bool is_accepted() const { return store_.has(accepted_name()); }
 
     // Notes that gcc complains of this file's text and not of its source. A hint: such a text is compiled for nothing in a sweep.
     void note_spared() { store_.put(spared_name(), "spared"); }
@@ -62,8 +69,9 @@ public:
 
 private:
     std::string read(const Words &more);
-    std::string digest(bool sized = true) const;
+    std::string digest(Numbers numbers = Numbers::All) const;
     std::string mentioned_name() const;
+    std::string accepted_name() const;
     std::string spared_name() const;
     std::string bound_name() const;
 

@@ -130,3 +130,54 @@ def test_now_and_then_gcc_reads_what_it_agreed_on_before(bench: LoggedBench) -> 
         bench.compile()
         again += bench.calls().count("-E") > 0
     assert 0 < again < 40
+
+
+# With these flags a file needs parts of structures.
+HOLLOW = "-fno-strict-aliasing"
+STRUCTURE = """struct large {
+	char a; long b; char c; long d; char e; long f; char g; long h; MORE char i; long last;
+};
+"""
+
+
+def test_outlines_that_were_accepted_are_not_tried_again_with_other_numbers(bench: LoggedBench) -> None:
+    def write(more: str) -> None:
+        bench.write(h_h=STRUCTURE.replace("MORE", more), a_c=source)
+
+    source = '#include "h.h"\nlong entry(struct large *a) { return a->last; }\n'
+    write("")
+    bench.compile("front", HOLLOW)
+    assert bench.calls().count("-fsyntax-only") == 1
+    for more in ("long another;", "int another[9];"):
+        write(more)
+        made = bench.compile("front", HOLLOW)
+        assert "-fsyntax-only" not in bench.calls()
+        assert bench.events()[-1] == "miss"
+        assert made == bench.compile("clean", HOLLOW)
+        bench.calls()
+
+
+BEFORE = {
+    "first": ("", True),
+    "second": ('#include "g.h"\n', False),
+    "behind what our own preprocessor leaves to gcc": ("#line 5\n", True),
+    "behind what only gcc knows": ('#if __has_include("h.h")\n#endif\n', True),
+}
+
+
+@pytest.mark.parametrize(("first", "is_first"), BEFORE.values(), ids=BEFORE)
+def test_a_precompiled_header_is_read_where_gcc_reads_it(
+    bench: LoggedBench, first: str, is_first: bool
+) -> None:
+    bench.write(
+        h_h="static const int kept = 1;\n",
+        g_h="",
+        a_c=f'{first}#include "h.h"\nint a(void) {{ return kept; }}\n',
+    )
+    bench.compile()
+    bench.write(h_h="static const int kept = 2;\n")
+    assert not bench.run("/usr/bin/gcc", *FLAGS, "-x", "c-header", "-o", "h.h.gch", "h.h").returncode
+    bench.write(h_h="static const int kept = 3;\n")
+    bench.all_events()
+    assert bench.code("front") == bench.code("/usr/bin/gcc")
+    assert (bench.all_events()[-1] == "miss") != is_first

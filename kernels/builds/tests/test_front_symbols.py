@@ -91,6 +91,22 @@ def test_a_first_compilation_keeps_gccs_order_where_another_file_has_read_the_he
     assert bench.code("front", *FLAGS) == bench.code("/usr/bin/gcc", *FLAGS)
 
 
+TYPELESS = {
+    "a value": "y = 1; x = 2;\n",
+    "nothing": "y; x;\n",
+    "another name": "z, y; w, x;\n",
+    "parentheses": "(y) = 1; (x) = 2;\n",
+    "an attribute": "y __attribute__((aligned(8))); x __attribute__((aligned(8)));\n",
+    "a name in assembly": 'y asm("why"); x asm("ex");\n',
+}
+
+
+@pytest.mark.parametrize("name", sorted(TYPELESS))
+def test_a_variable_without_a_type_stands_in_gccs_order(name: str, bench: Bench) -> None:
+    declared, unused = MET["variables are compared"]
+    bench.compare_code((declared, f"{declared}{unused}\n"), TYPELESS[name], *FLAGS)
+
+
 NAMED = {
     "a type before attributes": "static flag __attribute__((cold, used)) cold(void) { return 1; }\n",
     "a member": "int member;\n",
