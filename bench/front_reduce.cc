@@ -30,7 +30,5 @@ int main(int count, char **arguments) {
         file.keep_mentioned();
     else
         front::Layouts(store, compiler, temporary).find(file);
-    front::Hollows hollow;
-    const std::vector<bool> marked = file.to_compile({}, hollow);
-    std::fputs(file.text(marked, hollow).c_str(), stdout);
+    std::fputs(file.text(file.to_compile({})).c_str(), stdout);
 }

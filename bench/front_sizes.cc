@@ -42,7 +42,7 @@ int main(int count, char **arguments) {
     if (file.hollow.parts.empty())
         return !std::puts("none");
     front::Hollows hollow;
-    const std::vector<bool> marked = file.to_compile({}, hollow);
+    const std::vector<bool> marked = file.to_compare(hollow);
     std::string trees[2], codes[2];
     for (int way = 0; way < 2; way++) {
         const std::string text = file.text(marked, hollow);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The fuzzer of how the compiler front splits a file."""
+"""The fuzzer of how the compiler front splits a file, and the programs that benchmarks make of the front's parts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,27 @@ from pathlib import Path
 
 import pytest
 
+import bench.front_split
 from bench.front_forms import declarations, use
 from bench.front_split import edited
+from kernels.builds.front_program import FLAGS
+from kernels.builds.front_sources import SOURCES
 
 TEXT = (
     '# 0 "a.c"\n# 1 "h.h"\nextern int outside(int a);\n# 1 "a.c"\nint entry(int a) { return outside(a); }\n'
 )
+
+
+PROGRAMS = sorted(Path(bench.front_split.__file__).parent.glob("front_*.cc"))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)
+def test_the_program_of_a_benchmark_fits_the_parts_of_the_front(program: Path) -> None:
+    made = subprocess.run(
+        ["g++", *FLAGS, "-fsyntax-only", f"-I{SOURCES}", program], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
 
 
 def test_a_seed_makes_the_same_declarations_again() -> None:
