@@ -150,10 +150,17 @@ bool Declarations::all_used(const std::vector<std::string> &shown) const {
 
 std::vector<std::string> Declarations::shown_used(const std::vector<bool> &compiled) const {
     std::vector<bool> mentioned(unit.names.count());
-    for (size_t number = 0; number < kept.size(); number++)
-        for (uint32_t at = pieces.all[number].first; compiled[number] && !kept[number] && at < pieces.all[number].end; at++)
-            if (unit.tokens[at].kind() == Kind::Word)
-                mentioned[unit.tokens[at].name] = true;
+    for (size_t number = 0; number < kept.size(); number++) {
+        const Piece &piece = pieces.all[number];
+        auto note = [&](uint32_t at, uint32_t end) {
+            for (; at < end; at++)
+                if (is_name(unit.tokens[at]) && !(at > piece.first && (is_member_mark(unit.tokens[at - 1]) || role_of(unit.tokens[at - 1]) == Role::Tagged)))
+                    mentioned[unit.tokens[at].name] = true;
+            return false;
+        };
+        if (compiled[number] && !kept[number])
+            any_expression(unit.tokens, piece, note);
+    }
     std::vector<std::string> shown;
     for (auto name : doubted())
         if (!mentioned[name])

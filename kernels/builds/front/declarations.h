@@ -64,7 +64,7 @@ public:
     bool is_unused(uint32_t number) const { return pieces.all[number].header && !kept[number]; }
     // Whether something surely uses each thing that must be used. shown: names of which that is known.
     bool all_used(const std::vector<std::string> &shown) const;
-    // Of what must be used, the names that what is kept uses: without a word the compiler has read these pieces, no other of which mentions them.
+    // Of what must be used, the names that what is kept uses: without a word the compiler has read these pieces, no other of which may use them.
     std::vector<std::string> shown_used(const std::vector<bool> &compiled) const;
     // What to compile: the kept, those that have a say in the numbers of variables, and these numbers, with whole structures.
     std::vector<bool> to_compile(const std::vector<uint32_t> &numbers) const;

@@ -39,33 +39,6 @@ Defines defined_by(const std::vector<Token> &tokens, const Piece &piece, uint32_
     return Defines::Nothing;
 }
 
-// Whether the callback finds something in a part of a piece that may hold an expression: all of a piece with a body, a value or an operator,
-// else widths, lengths and what stands behind keywords. All other names are declared, or those of types.
-template <typename Found> bool any_expression(const std::vector<Token> &tokens, const Piece &piece, Found found) {
-    bool is_whole = piece.body != piece.end;
-    std::vector<std::pair<uint32_t, uint32_t>> parts;
-    for (uint32_t at = piece.first, next; at < piece.end && !is_whole; at = next) {
-        const Token &token = tokens[at];
-        const Role role = role_of(token);
-        next = at + 1;
-        if (token.is('['))
-            next = behind(tokens, at, piece.end);
-        else if (token.is(':'))
-            while (next < piece.end && !tokens[next].is(';') && !tokens[next].is(',') && !closes(tokens[next]))
-                next = behind(tokens, next, piece.end);
-        else if (role == Role::Typeof || role == Role::Attribute || role == Role::Asm || role == Role::Other)
-            next = after_attribute(tokens, at, piece.end);
-        else
-            is_whole = token.kind() == Kind::Text || token.kind() == Kind::Pragma ||
-                       (token.kind() == Kind::Mark && token.view() != "..." && std::string_view("(){},;:*").find(token.view()) == std::string_view::npos);
-        if (next > at + 1)
-            parts.emplace_back(at, next);
-    }
-    if (is_whole)
-        return found(piece.first, piece.end);
-    return std::any_of(parts.begin(), parts.end(), [&](auto &part) { return found(part.first, part.second); });
-}
-
 // Pieces that mention a variable that is defined by what is kept, or a function of it that they do not call. gcc remembers of a static
 // variable whether anything takes its address. It puts variables and functions out in the order in which it met them, and it meets them
 // where it compares their addresses, be it in what comes to nothing by itself (symtab_node::get_create() in address_compare()).

@@ -34,6 +34,26 @@ def assert_is_answered(bench: Bench, source: str) -> None:
     assert bench.events()[-1] == "hit"
 
 
+MEMBERS = """struct list { int *list; int given, list_of[3], (*call)(int given); };
+struct given; extern struct given *get(struct list *of);
+static inline int count(struct list *of) { return *of->list + of->given; }
+extern int call(int a, int (*)(int), int b);
+struct driver { int *list; int count, size; };
+"""
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES))
+def test_the_first_file_that_reads_a_header_is_answered_where_the_header_has_members_and_tags_of_its_names(
+    name: str, bench: Bench
+) -> None:
+    bench.write(h_h=MEMBERS, a_c=f'#include "h.h"\n{SOURCES[name]}')
+    bench.compile()
+    bench.events()
+    bench.write(h_h=MEMBERS + "extern int fresh(int a);\n")
+    assert bench.code("front") == bench.code("/usr/bin/gcc")
+    assert bench.events()[-1] == "hit"
+
+
 @pytest.mark.parametrize("name", sorted(SOURCES))
 def test_a_file_whose_own_names_a_header_has_too_is_answered(name: str, bench: Bench) -> None:
     assert_is_answered(bench, SOURCES[name])
