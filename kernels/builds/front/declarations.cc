@@ -154,7 +154,7 @@ std::vector<std::string> Declarations::shown_used(const std::vector<bool> &compi
         const Piece &piece = pieces.all[number];
         auto note = [&](uint32_t at, uint32_t end) {
             for (; at < end; at++)
-                if (is_name(unit.tokens[at]) && !(at > piece.first && (is_member_mark(unit.tokens[at - 1]) || role_of(unit.tokens[at - 1]) == Role::Tagged)))
+                if (is_name(unit.tokens[at]) && !is_tag_or_member(unit.tokens, piece, at))
                     mentioned[unit.tokens[at].name] = true;
             return false;
         };

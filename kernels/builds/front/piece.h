@@ -65,6 +65,11 @@ bool is_other_name(const std::vector<Token> &tokens, uint32_t at);
 // Whether a member's name comes next.
 inline bool is_member_mark(const Token &token) { return token.is('.') || token.view() == "->"; }
 
+// Whether a name in a piece is a tag's, or a member's behind a mark: names of their own, that no variable has.
+inline bool is_tag_or_member(const std::vector<Token> &tokens, const Piece &piece, uint32_t at) {
+    return at > piece.first && (is_member_mark(tokens[at - 1]) || role_of(tokens[at - 1]) == Role::Tagged);
+}
+
 inline bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
 
 // Whether "struct NAME *" or "union NAME *" names a tag here.

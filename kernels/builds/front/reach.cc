@@ -51,7 +51,7 @@ std::vector<uint32_t> users_of_definitions(const Unit &unit, const Pieces &piece
                 if (const Defines what = defined_by(tokens, pieces.all[number], pieces.names[name]); what != Defines::Nothing)
                     defined[pieces.names[name]] = what;
     auto uses = [&](const Piece &piece, uint32_t at) {
-        if (!is_name(tokens[at]) || (at > piece.first && (is_member_mark(tokens[at - 1]) || role_of(tokens[at - 1]) == Role::Tagged)))
+        if (!is_name(tokens[at]) || is_tag_or_member(tokens, piece, at))
             return false;
         const Defines what = defined[tokens[at].name];
         return what == Defines::Variable || (what == Defines::Function && !(at + 1 < piece.end && tokens[at + 1].is('(')));

@@ -132,7 +132,7 @@ def test_now_and_then_gcc_reads_what_it_agreed_on_before(bench: LoggedBench) -> 
     assert 0 < again < 40
 
 
-# With these flags a file needs parts of structures.
+# With this flag a file needs parts of structures.
 HOLLOW = "-fno-strict-aliasing"
 STRUCTURE = """struct large {
 	char a; long b; char c; long d; char e; long f; char g; long h; MORE char i; long last;
