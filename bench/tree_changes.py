@@ -20,6 +20,8 @@ from kernels.trees.tree import NamedRevision, SourceTree, read_file
 _ELSEWHERE = r"arch/x86/(?:boot|purgatory|realmode|entry/vdso|tools)/|scripts/|tools/|usr/"
 _LINKER_SCRIPT = "arch/x86/kernel/vmlinux.lds.S"
 _MOST_USERS = 60
+# The number in the names of a kernel's first change.
+FIRST = 1000
 
 
 @dataclass
@@ -266,8 +268,23 @@ KINDS: Mapping[str, Callable[[Files, int, random.Random], str]] = {
 }
 
 
+# These add no symbol to the kernel.
+_WITHOUT_SYMBOL = frozenset(
+    ("flags of a folder", "flags of a file", "objects in another order", "assembly", "default in Kconfig")
+)
+
+
+def without_effect(kinds: Iterable[str], places: Mapping[str, str], symbols: Iterable[str]) -> list[str]:
+    """Return the kinds that found a place but none of whose symbols is in the kernel. symbols: the kernel's that begin with "kp_"."""
+    seen = {int(match[1]) for symbol in symbols if (match := re.fullmatch(r"kp_[a-z]+_(\d+)", symbol))}
+    return [
+        kind
+        for number, kind in enumerate(kinds, FIRST)
+        if kind in places and kind not in _WITHOUT_SYMBOL and number not in seen
+    ]
+
+
 def change(files: Files, kinds: Iterable[str], chance: random.Random) -> dict[str, str]:
     """Change the files in all these ways, and return the places by kind: those that were found."""
-    numbered = ((kind, 1000 + number) for number, kind in enumerate(kinds))
-    places = {kind: KINDS[kind](files, number, chance) for kind, number in numbered}
+    places = {kind: KINDS[kind](files, number, chance) for number, kind in enumerate(kinds, FIRST)}
     return {kind: place for kind, place in places.items() if place}

@@ -12,7 +12,7 @@ import pytest
 
 from bench.build_edits import Edit, commit
 from bench.layer_kernels import kinds_of
-from bench.tree_changes import KINDS, Files, change
+from bench.tree_changes import KINDS, Files, change, without_effect
 from kernels.trees.extract import changed_files
 from kernels.trees.git import COMMITTER, git_environment
 from kernels.trees.tree import NamedRevision, SourceTree, make_bare
@@ -94,3 +94,12 @@ def test_kernels_have_all_kinds_in_turn() -> None:
     kernels = [kinds_of(number, 7, seed=1) for number in range(2)]
     assert sorted([*kernels[0], *kernels[1]]) == sorted(KINDS)
     assert kinds_of(2, 7, seed=1) == kernels[0]
+
+
+@pytest.mark.process
+def test_a_change_whose_symbol_is_not_in_the_kernel_had_no_effect(files: Files) -> None:
+    kinds = ["source added", "assembly", "linker script", "header renamed"]
+    places = change(files, kinds, random.Random(1))
+    symbols = ["kp_of_the_kernel", "kp_source_1000", "kp_symbol_1002"]
+    assert without_effect(kinds, places, symbols) == ["header renamed"]
+    assert without_effect(kinds, places, [*symbols, "kp_mark_1003"]) == []
