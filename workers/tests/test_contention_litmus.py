@@ -11,6 +11,7 @@ import pytest
 from kernels.tests.kept import kept
 from workers.microscope.replay import compile_replay
 from workers.tests.tracewriter import ATOMIC, HEAP, LOAD, STORE, Bench, Recorder, bare
+from workloads.contention import MOST_CPUS
 from workloads.machines import machine_model
 
 pytestmark = pytest.mark.process
@@ -70,6 +71,20 @@ def test_a_shared_atomic_counter_saturates_at_one_transfer_a_time(bench: Bench, 
     cycle = work if cpus == 1 else max(work + TRANSFER, cpus * TRANSFER)
     assert result.longest[0] == pytest.approx(rounds * cycle, rel=0.01)
     assert not any(line.false_sharing for line in result.lines)
+
+
+def test_as_many_cpus_as_can_be_recorded_are_replayed(bench: Bench) -> None:
+    rounds = 20
+    recorders = [Recorder(cpu) for cpu in range(MOST_CPUS)]
+    for recorder in recorders:
+        for _ in range(rounds):
+            recorder.access(LOAD, HEAP, size=4, after=1)
+            recorder.access(STORE, HEAP, size=4)
+    result = bench(recorders)
+    (line,) = result.lines
+    assert (len(result.cpus), line.cpus, line.writers) == (MOST_CPUS, MOST_CPUS, MOST_CPUS)
+    # A line moves to one CPU at a time, and each CPU stores to it in each round.
+    assert result.longest[0] >= 0.99 * MOST_CPUS * rounds * TRANSFER
 
 
 def mean_value_analysis(cpus: int, work: float, service: float) -> float:

@@ -66,7 +66,7 @@ Coherence::Cost Coherence::store(const Access &access, LineState &state, bool is
 		cost = moves(access, state, others);
 	else if (!state.holders)
 		cost = from_below(access, state, is_new);
-	for (unsigned int cpu = 0; others >> cpu; cpu++)
+	for (unsigned int cpu = 0; cpu < caches_.size() && others >> cpu; cpu++)
 		if (others & bit(cpu))
 			caches_[cpu].weaken(state.line, INVALID);
 	state.lost |= others;
