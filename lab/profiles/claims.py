@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kernels.diffs.touched_functions import TouchedFunction, touched_functions
 from kernels.errors import PatchRejected
 from lab.models import Switch, Variant
-from lab.profiles.analysis.frame_names import normalise
+from lab.profiles.analysis.frame_names import function_of
 from lab.profiles.analysis.weight_unit import Unit
 
 CHANGED, UNCHANGED, UNSEEN = "changed", "unchanged", "unseen"
@@ -66,10 +66,12 @@ def claims_of(
     known = list(measured)
     by_name: dict[str, list[Measured]] = {}
     for row in known:
-        by_name.setdefault(normalise(row.symbol), []).append(row)
+        by_name.setdefault(function_of(row.symbol), []).append(row)
     names = {function.name for function in touched}
     claims = [_claim(function, by_name) for function in touched]
-    others = [row for row in known if row.certain and not row.children and normalise(row.symbol) not in names]
+    others = [
+        row for row in known if row.certain and not row.children and function_of(row.symbol) not in names
+    ]
     return VariantClaims(
         variant=variant.name,
         base=base,

@@ -15,7 +15,7 @@ from lab.models import Case, Profile
 from lab.models.states import Role
 from lab.profiles.analysis.count_shifts import changed
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, align
-from lab.profiles.analysis.frame_names import ASIDE, normalise
+from lab.profiles.analysis.frame_names import ASIDE, function_of
 from lab.profiles.analysis.frame_tree import unpack
 from lab.profiles.analysis.source_lines import merged_lines
 from lab.profiles.claims import Measured, VariantClaims, claims_of
@@ -149,7 +149,7 @@ def _change(
     exact_rows = [
         ExactRow(
             function.symbol, function.before, function.after, float(called[at]), float(calls[at]),
-            function.certain, normalise(function.symbol) in touched, function.line,
+            function.certain, function_of(function.symbol) in touched, function.line,
         )
         for at, function in enumerate(measured)
         if differs[at]

@@ -12,11 +12,12 @@ _COPIES = frozenset({"isra", "constprop", "part", "cold", "lto_priv"})
 
 
 def normalise(symbol: str) -> str:
-    """Return the source's name of a symbol: without .isra.0, .constprop.1, .part.2, .cold."""
+    """Return the source's name of a symbol: without .isra.0, .constprop.1, .part.2, .cold. A module's name stays behind it."""
     if "." not in symbol:
         return symbol
+    function, module = _parted(symbol)
     # From the end, a word at a time: linear however long a hostile symbol is.
-    parts = symbol.split(".")
+    parts = function.split(".")
     kept = word = len(parts)
     while word > 1:
         word -= 1
@@ -24,4 +25,15 @@ def normalise(symbol: str) -> str:
             kept = word
         elif not parts[word].isdecimal():
             break
-    return ".".join(parts[:kept]) or symbol
+    return f"{'.'.join(parts[:kept]) or function}{module}"
+
+
+def function_of(symbol: str) -> str:
+    """Return the name that a diff has for a symbol: that of the source, without the module of "foo [module]"."""
+    return _parted(normalise(symbol))[0]
+
+
+def _parted(symbol: str) -> tuple[str, str]:
+    """Return a symbol as its function and " [module]", or nothing."""
+    function, bracket, _ = symbol.rpartition(" [")
+    return (function, symbol[len(function) :]) if bracket and symbol.endswith("]") else (symbol, "")

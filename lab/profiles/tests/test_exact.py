@@ -11,6 +11,7 @@ from lab.profiles.difference import difference
 from lab.profiles.exact import ExactChange, exact_changes
 from lab.profiles.exports.data import profile_data, profile_file
 from lab.profiles.page import profile_page
+from lab.tests.claims import diff_of
 from lab.tests.exact_profiles import add_exact_boots, exact_experiment
 from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_variant
 
@@ -126,3 +127,14 @@ def test_a_diff_that_cannot_be_read_leaves_the_numbers(case: Case) -> None:
     exact_change = change(case)
     assert not any(row.touched for row in exact_change.rows)
     assert exact_change.of_patch == 1.0
+
+
+def test_a_function_of_a_module_is_found_in_the_patchs_diff(db: None) -> None:
+    case = exact_experiment(names={"kernfs_fop_open": "rxe_open.isra.0 [rdma_rxe]"})
+    make_patch_switch(case.experiment, "p", text=diff_of("rxe_open", path="drivers/infiniband/sw/rxe/rxe.c"))
+    exact_change = change(case)
+    assert {row.symbol for row in exact_change.rows if row.touched} == {"rxe_open [rdma_rxe]"}
+    assert exact_change.claims is not None
+    (claim,) = exact_change.claims.claims
+    assert (claim.function, claim.verdict) == ("rxe_open", "changed")
+    assert exact_change.claims.unclaimed == ()

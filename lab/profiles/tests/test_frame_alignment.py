@@ -49,6 +49,11 @@ def test_the_compilers_copies_are_the_function_and_their_names_are_kept() -> Non
     assert united.raw == {united.names.index("b"): ("b", "b.isra.0", "b.part.1")}
 
 
+def test_a_copy_of_a_modules_function_is_that_modules_function() -> None:
+    united = align([tree({("a", "b.isra.0 [m]"): 3}), tree({("a", "b [m]"): 7, ("a", "b [other]"): 2})])
+    assert own(united) == {("a", "b [m]"): [3, 7], ("a", "b [other]"): [0, 2]}
+
+
 def test_idle_stacks_are_set_apart_but_an_interrupt_they_take_is_work() -> None:
     stacks = {
         ("swapper", "do_idle", "hlt"): 5,
