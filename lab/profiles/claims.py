@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernels.diffs.touched_functions import TouchedFunction, touched_functions
 from kernels.errors import PatchRejected
+from kernels.mails.stored_diff import shown_diff
 from lab.models import Switch, Variant
 from lab.profiles.analysis.frame_names import function_of
 from lab.profiles.analysis.weight_unit import Unit
@@ -100,7 +101,7 @@ def _touched(variant: Variant) -> tuple[TouchedFunction, ...]:
     by_function: dict[tuple[str, str], tuple[str, ...]] = {}
     for text in switches.order_by("position").values_list("text", flat=True):
         with suppress(PatchRejected):
-            for function in touched_functions(text):
+            for function in touched_functions(shown_diff(text)):
                 key = (function.path, function.name)
                 by_function[key] = by_function.get(key, ()) + function.hunks
     return tuple(TouchedFunction(path, name, hunks) for (path, name), hunks in by_function.items())

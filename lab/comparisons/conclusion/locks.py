@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read whether the patches of an experiment change locks, and how much of the base's time its locks take."""
 
+from kernels.mails.stored_diff import diff_of
 from lab.comparisons.conclusion.facts import Locks
 from lab.models import Experiment, Profile, Switch
 from lab.models.states import Role
@@ -38,7 +39,7 @@ _LOCKS = (
 def changes_locks(row: Experiment) -> bool:
     """Return whether a patch of the experiment adds or removes a line with a lock."""
     texts = row.switches.filter(kind=Switch.Kind.PATCH).values_list("text", flat=True)
-    return any(has_lock(text) for text in texts.iterator())
+    return any(has_lock(diff_of(text)) for text in texts.iterator())
 
 
 def has_lock(diff: str) -> bool:

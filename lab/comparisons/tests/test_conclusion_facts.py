@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import pytest
 
+from kernels.mails.stored_diff import stored_diff
 from lab.comparisons.conclusion.collect import conclusion_data, experiment_facts
+from lab.comparisons.conclusion.locks import changes_locks
 from lab.models import Comparison, Experiment
-from lab.tests.factories import make_grid
+from lab.tests.factories import make_grid, make_patch_switch
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +43,13 @@ def test_a_base_one_of_whose_boots_finished_is_no_base_that_never_booted() -> No
     made = ended(base="panicked", p="panicked")
     made.runs.filter(variant__name="base", block=0).update(state="done", outcome="finished")
     assert conclusion_data(made)["headline"] == "No answer: p was built, but did not finish a boot."
+
+
+def test_a_lock_is_seen_in_a_patch_that_is_stored_as_a_mail() -> None:
+    made = make_grid([("p",)])
+    diff = f"--- a/x.c\n+++ b/x.c\n@@ -1,1 +1,2 @@\n a();\n+{'x' * 70}mutex_lock(&a); /* \udce9 */\n"
+    make_patch_switch(made, "p", text=stored_diff(diff))
+    assert changes_locks(made)
 
 
 def test_boots_asked_for_are_the_experiments_or_those_compared_where_they_stop_early() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from kernels.mails.stored_diff import stored_diff
 from lab.models import Case, Experiment, Profile
 from lab.profiles.claims import VariantClaims
 from lab.profiles.page import profile_page
@@ -49,6 +50,17 @@ def test_a_function_in_the_diff_has_its_hunks(case: Case) -> None:
     (claim,) = (claim for claim in claims(case).claims if claim.function == "memcpy")
     assert claim.path == "fs/a.c"
     assert claim.hunks == ("@@ -1,1 +1,2 @@ int memcpy(void)\n a();\n+b();",)
+
+
+def test_a_diff_that_is_stored_as_a_mail_has_its_functions_and_hunks(case: Case) -> None:
+    added = f'+b("\udce9", "{"x" * 80}");'
+    text = stored_diff(diff_of("memcpy", "kernfs_iop_permission").replace("+b();", added))
+    assert text.startswith("From "), "it has a byte that is not UTF-8"
+    make_patch_switch(case.experiment, "p", text=text)
+    permission, memcpy = claims(case).claims
+    assert (permission.function, permission.verdict) == ("kernfs_iop_permission", "changed")
+    shown = added.replace("\udce9", "\\xe9")
+    assert memcpy.hunks == (f"@@ -1,1 +1,2 @@ int memcpy(void)\n a();\n{shown}",)
 
 
 def test_what_changed_outside_the_diff_is_named_too(case: Case) -> None:
