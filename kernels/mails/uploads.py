@@ -143,7 +143,10 @@ def _check_member(name: str, member: tarfile.TarInfo) -> None:
 
 
 def _as_mbox(file: Upload) -> bytes:
-    data = file.data.removeprefix(BOM).replace(b"\r\n", b"\n")
+    data = file.data.removeprefix(BOM)
+    # In a mixture a CR may belong to a file, as in a single upload.
+    if data.count(b"\n") == data.count(b"\r\n"):
+        data = data.replace(b"\r\n", b"\n")
     if not _is_mail(file.name, data):
         subject = PurePosixPath(file.name).stem.encode("ascii", "replace").decode()
         data = f"From: \nSubject: {subject}\n\n---\n".encode() + data

@@ -73,6 +73,23 @@ def test_plain_diffs_are_joined_as_letters_named_after_their_files() -> None:
     ]
 
 
+def test_line_ends_that_belong_to_a_file_are_the_same_in_one_upload_and_in_several() -> None:
+    other = mail(2).replace(b"\n-a\n+b\n", b"\n-a\r\n+b\r\n")
+    (alone,) = read_series(other, partial=True).patches
+    _, beside = read_series(join([Upload("1.patch", mail(1)), Upload("2.patch", other)])).patches
+    assert "+b\r\n" in alone.diff
+    assert beside.diff == alone.diff
+
+
+@pytest.mark.parametrize("cut", [0, 2])
+def test_line_ends_of_a_whole_upload_are_the_mailers(cut: int) -> None:
+    mailed = mail(2).rstrip(b"\n").replace(b"\n", b"\r\n") + b"\r\n"
+    files = [Upload("1.patch", mail(1)), Upload("2.patch", mailed[: len(mailed) - cut])]
+    assert [patch.diff for patch in read_series(join(files)).patches] == [
+        patch.diff for patch in read_series(mail(1) + mail(2)).patches
+    ]
+
+
 def member(name: str, kind: bytes = tarfile.REGTYPE, **fields: object) -> tarfile.TarInfo:
     header = tarfile.TarInfo(name)
     header.type = kind
