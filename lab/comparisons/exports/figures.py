@@ -10,6 +10,9 @@ from lab.statistics.verdict_words import kind_of
 CLOCK_WORDS = {"instructions": "executed instructions", "contention": "cycles of a modelled machine"}
 """The unit that each clock but the wall clock counts, in words."""
 
+# In every reason that other metrics hold a verdict back (lab/statistics/verdict.py, family_interval.py), in no other.
+_AMONG_METRICS = " metrics (q = "
+
 
 def is_fine(data: ComparisonData) -> bool:
     """Return whether changes have two digits, as exact counts deserve."""
@@ -35,10 +38,13 @@ def interval(cell: CellData | EffectData | ShiftData, *, fine: bool = False) -> 
 
 
 def held_back(cell: CellData) -> bool:
-    """Return whether a shift is significant alone but not among all metrics; its interval is then wider."""
+    """Return whether a shift is significant alone but not among all metrics; its interval is then wider.
+
+    Its numbers alone do not tell: the floor, or the stricter level of an early look, may be what holds it back.
+    """
     p, q = cell["p"], cell["q"]
     clear = p is not None and q is not None and p <= FALSE_DISCOVERIES < q
-    return clear and kind_of(cell["verdict"]) == "inconclusive"
+    return clear and kind_of(cell["verdict"]) == "inconclusive" and _AMONG_METRICS in cell["reason"]
 
 
 def doubt(cell: CellData, *, fine: bool = False) -> str:

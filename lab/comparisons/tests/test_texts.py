@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from junitparser import Error, Failure, JUnitXml, Skipped
 
+from lab.comparisons.exports.figures import doubt
 from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
 from lab.comparisons.exports.junit import write_junit
 from lab.comparisons.exports.ktap import write_ktap
@@ -77,6 +78,30 @@ def test_texts_are_written_without_django_and_its_tables() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("reason", "low", "said"),
+    [
+        # As after an early look, whose level is stricter than 5 %.
+        ("could be faster or slower; about 9 boots needed", 0.98, ""),
+        (
+            "smaller than the effect of code layout alone here (±6.00%)",
+            1.01,
+            "within the floor of 6.0%",
+        ),
+        (
+            "significant alone (p = 0.03), not among 4 metrics (q = 0.06): the interval, of 97.5 %, allows for them",
+            0.99,
+            "q 0.06 over all metrics",
+        ),
+    ],
+)
+def test_other_metrics_are_named_only_where_they_hold_a_verdict_back(
+    reason: str, low: float, said: str
+) -> None:
+    numbers = {"ratio": 1.03, "low": low, "high": 1.05, "floor": 0.06, "p": 0.03, "q": 0.06}
+    assert doubt(make_cell("p", "inconclusive", reason=reason, **numbers)) == said
 
 
 def results(data: ComparisonData) -> dict[str, str]:
