@@ -5,8 +5,8 @@ A point is a revision that experiments had as base; its numbers are the boots of
 that finished inside their gates. lab/trends/base_points.py says what makes a trend.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -225,7 +225,7 @@ def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepVi
     between = Revision.objects.filter(
         tree=line.tree_id, position__gt=good.position, position__lte=bad.position
     )
-    suspects = tuple(_view(row) for row in between[:MOST_LISTED])
+    suspects = _suspects(between[:MOST_LISTED], bad)
     rises = step.after > step.before
     worse = rises == (line.better == "lower")
     return from_attributes(
@@ -240,6 +240,17 @@ def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepVi
         unlisted=bad.position - good.position - len(suspects),
         verdict="regression" if worse else "improvement",
     )
+
+
+def _suspects(between: Iterable[Revision], bad: RevisionView) -> tuple[RevisionView, ...]:
+    """Return the commits that may have made the step: the bad one, and those alone at their place.
+
+    Of several at one place, at most one is an ancestor of the bad commit; the others are of other branches.
+    """
+    rows = list(between)
+    held = Counter(row.position for row in rows)
+    held[bad.position] += 1
+    return tuple(_view(row) for row in rows if row.commit == bad.commit or held[row.position] == 1)
 
 
 def _view(row: Revision) -> RevisionView:

@@ -76,6 +76,19 @@ def test_a_step_names_the_revisions_between_the_last_good_and_the_first_bad_one(
     assert step.ratio == pytest.approx(1.1)
 
 
+def test_a_commit_of_another_branch_at_the_same_place_is_no_suspect() -> None:
+    course([100, 100, 100, 110, 110, 110], step=3)
+    tree = Tree.objects.get(name="tiny")
+    known = (("a", 7, "ours"), ("b", 8, "ours or theirs"), ("c", 8, "theirs or ours"), ("d", 9, "theirs"))
+    for digit, position, subject in known:
+        Revision.objects.create(
+            tree=tree, commit=digit * 40, position=position, subject=subject, author="Bob <b@x>"
+        )
+    (step,) = trend_list()[0].steps
+    assert [suspect.subject for suspect in step.suspects] == ["ours", "change 9"]
+    assert step.unlisted == 1
+
+
 def test_what_gets_better_is_an_improvement() -> None:
     course([100, 100, 100, 90, 90, 90])
     assert [step.verdict for step in trend_list()[0].steps] == ["improvement"]
