@@ -131,6 +131,7 @@ def _row(metric: str, first: dict[str, Comparison], second: dict[str, Comparison
 
 
 def _base(comparisons: Iterable[Comparison]) -> float | None:
-    """Return the base's median from the comparison of most boots, since a candidate may lack some blocks."""
-    known = [comparison for comparison in comparisons if comparison.base_median is not None]
-    return max(known, key=lambda comparison: comparison.boots).base_median if known else None
+    """Return the base's median as the comparison page has it: over both of its boots a block, unless only these are compared."""
+    rows = list(comparisons)
+    judged = [comparison for comparison in rows if comparison.variant.role != Role.AA] or rows
+    return next((row.base_median for row in judged if row.base_median is not None), None)
