@@ -17,8 +17,8 @@ _EMULATED = (
     "on caches and pipelines, so changes will have other sizes on hardware."
 )
 
-# A longer list would make the mail too long; the page has all.
-_MOST_CONTROLS = 6
+# Longer lists would make the mail too long; the page has all.
+_MOST_CONTROLS, _MOST_METHODS = 6, 3
 
 
 def method(data: ComparisonData) -> list[str]:
@@ -39,7 +39,10 @@ def method(data: ComparisonData) -> list[str]:
         if cell["method"] and metric["primary"] and cell["role"] == "candidate"
     }
     if methods:
-        text += f" Comparison: {name(min(methods), 120)}. {_sides(data)}"
+        # Where boots stop early, patches differ in their number and with it in the method.
+        ways = [name(way, 120) for way in sorted(methods)]
+        more = [f"and {len(ways) - _MOST_METHODS} more"] if len(ways) > _MOST_METHODS else []
+        text += f" Comparison: {'; '.join(ways[:_MOST_METHODS] + more)}. {_sides(data)}"
     if any(own_medians(cell) for case in data["cases"] for m in case["metrics"] for cell in m["cells"]):
         text += " Changes are estimated within blocks, medians are over all blocks."
     lines = fold(text, rest="  ") + _control(data)

@@ -72,6 +72,13 @@ def factorial() -> ComparisonData:
     )
 
 
+def test_a_reply_names_each_method_by_which_its_patches_were_compared() -> None:
+    early, late = (f"{test} randomised blocks, own variance" for test in ("t-test in 4", "rank test in 20"))
+    cells = [make_cell("p", "regression", method=early), make_cell("q", "inconclusive", method=late)]
+    data = make_data([make_case([make_metric("ns_per_open", cells)])], [make_variant("p"), make_variant("q")])
+    assert f"Comparison: {late}; {early}." in " ".join(reply(data).split())
+
+
 @pytest.mark.parametrize(
     ("place", "data"),
     [("factorial", factorial()), ("one-patch", one_patch(ratio=0.62, low=0.6, high=0.65, median=24_310.0))],
