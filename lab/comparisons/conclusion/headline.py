@@ -132,7 +132,8 @@ def _called(called: Sequence[CaseOutcome], *, fine: bool) -> str:
     most = max(called, key=lambda outcome: outcome.decisive.size if outcome.decisive else 0.0).decisive
     if most is None:
         return ""
-    size = shift(most, fine=fine) if len(called) == 1 else f"by up to {change(most.ratio, fine=fine)}"
+    alone = len(called) == 1 or most.ratio is None
+    size = shift(most, fine=fine) if alone else f"by up to {change(most.ratio, fine=fine)}"
     size = f"{name(most.name)} {size}"
     effect = f"{listed(who, 'kernels')} {_verb(who, 'makes', 'make')} {where} {DIRECTION[most.verdict]}"
     return f"{effect}, {size}{at_cpus(most)}"
