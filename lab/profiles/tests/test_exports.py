@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from xml.etree import ElementTree as Xml
 
+import numpy as np
 import pytest
 
 from lab.profiles.analysis.frame_tree import FrameTree, build_tree, stacks_of
@@ -193,6 +194,11 @@ def test_a_picture_says_how_many_frames_are_too_thin_for_it() -> None:
         tree({("wide",): 9_999, ("thin",): 1}), "two"
     )
     assert "not drawn" not in write_svg(tree({("wide",): 9, ("other",): 1}), "two")
+
+
+def test_a_picture_does_not_count_frames_that_none_of_its_profiles_has() -> None:
+    whole = tree({("elsewhere",): 1, ("here",): 9})
+    assert "not drawn" not in write_svg(whole, "two", total=np.array([9.0, 0.0, 9.0]))
 
 
 @pytest.mark.parametrize("write", [write_folded, write_script, write_pprof])
