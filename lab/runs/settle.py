@@ -113,10 +113,14 @@ def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
     ours = Build.objects.filter(variants__experiment=experiment_id, state__in=states)
     ours = ours.exclude(Exists(wanted_elsewhere.exclude(pk=experiment_id))).distinct()
     # Read again for the same reason.
-    while open_builds := list(ours.values_list("pk", "state")):
+    while open_builds := list(ours.order_by("pk").values_list("pk", "state")):
         for pk, state in open_builds:
-            now = timezone.now()
-            move(Build, pk, BuildState(state), BuildState.CANCELLED, finished_at=now, **UNCLAIMED)
+            with transaction.atomic():
+                # An experiment that is being submitted holds the lock on its builds until it is seen here.
+                Build.objects.select_for_update(no_key=True).only("pk").get(pk=pk)
+                if ours.filter(pk=pk).exists():
+                    now = timezone.now()
+                    move(Build, pk, BuildState(state), BuildState.CANCELLED, finished_at=now, **UNCLAIMED)
 
 
 def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:

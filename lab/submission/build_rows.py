@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find or create the row of a build: one row for equal inputs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -33,23 +34,43 @@ def find_build(inputs: BuildInputs, root: Path) -> Build:
     )
     gone = build.state == BuildState.BUILT and not is_kept(build.artifact_key, root)
     if gone or build.state in AGAIN:
-        with transaction.atomic():
-            move(
-                Build,
-                build.pk,
-                BuildState(build.state),
-                BuildState.QUEUED,
-                request=inputs.request,
-                queue=build_queue(inputs.request),
-                attempt=0,
-                blame="",
-                problem="",
-                problem_detail="",
-                finished_at=None,
-            )
-            note_queued_again(build.pk)
+        _queue_again(build, request=inputs.request, queue=build_queue(inputs.request))
         build.refresh_from_db()
     return build
+
+
+def follow_builds(variants: Sequence[Variant]) -> None:
+    """Catch up with builds that ended since find_build returned them. Call it last in the transaction that writes the variants.
+
+    It locks the builds until the commit: a process that ends one of them later waits, and then sees these variants.
+    """
+    wanted = {variant.build_id for variant in variants}
+    locked = Build.objects.select_for_update(no_key=True).only("state").filter(pk__in=wanted)
+    for build in list(locked.order_by("pk")):
+        if build.state in AGAIN:
+            _queue_again(build)
+        elif build.state == BuildState.BUILT:
+            planned = [variant.pk for variant in variants if variant.build_id == build.pk]
+            Variant.objects.filter(pk__in=planned, state=VariantState.PLANNED).update(
+                state=VariantState.READY
+            )
+
+
+def _queue_again(build: Build, **fields: Any) -> None:
+    with transaction.atomic():
+        move(
+            Build,
+            build.pk,
+            BuildState(build.state),
+            BuildState.QUEUED,
+            attempt=0,
+            blame="",
+            problem="",
+            problem_detail="",
+            finished_at=None,
+            **fields,
+        )
+        note_queued_again(build.pk)
 
 
 def build_over(first: int, others: Iterable[int]) -> None:

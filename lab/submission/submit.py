@@ -15,7 +15,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 
 from kernels.errors import UnknownTree
@@ -26,13 +25,14 @@ from lab.experiments.priority import priority_asked
 from lab.experiments.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
 from lab.from_attributes import attributes
 from lab.hooks.events import tell_experiment
+from lab.leases.deadlocks import without_deadlock
 from lab.models import Case, Experiment, Standing, Switch, User, Variant
 from lab.models.states import OPEN_EXPERIMENT, BuildState, Purpose, Role, VariantState
 from lab.models.storable import storable_text
 from lab.runs.rounds import add_runs
 from lab.statistics.sequential import LOOKS
 from lab.submission.blame import lab_at_fault
-from lab.submission.build_rows import find_build
+from lab.submission.build_rows import find_build, follow_builds
 from lab.submission.git_addresses import check_tree_location
 from lab.submission.parts import pin_of
 from lab.submission.prepare import (
@@ -81,17 +81,22 @@ def submit_experiment(
     commits = [plan.inputs.revision.commit for plan in planned if plan.inputs]
     with lab_at_fault():
         share_sources(prepared.tree, prepared.source, prepared.base, commits, on_progress)
-    with transaction.atomic():
+
+    def write() -> Experiment:
         experiment = _write_experiment(prepared, by, origin, priority)
         _write_switches(experiment, prepared)
         variants = _write_variants(experiment, planned, root)
         cases = _write_cases(experiment, prepared)
         _write_runs(experiment, prepared.spec, variants, cases)
+        follow_builds(variants)
         note_kernels(experiment.pk)
         remember_base(experiment.tree, prepared.tree, prepared.base.commit)
         tell_experiment(experiment.pk)
         on_written(experiment)
-    return experiment
+        return experiment
+
+    # A build that fails meanwhile takes the same rows in another order.
+    return without_deadlock(write)
 
 
 def find_unfinished(
