@@ -71,9 +71,13 @@ def expire(plan: Expiry, *, home: Path | None = None) -> tuple[InventoryItem, ..
 
     Raises StoreUnreachable, StoreRefused: files removed until then are noted.
     """
-    if plan.before is None or not plan.going:
+    if plan.before is None:
         return ()
     root, store = home or settings.HOME, lab_store()
+    if store is not None:
+        store.remove_drafts(timezone.now() - BROKEN_OFF)
+    if not plan.going:
+        return ()
     still = set(_going(plan.going, plan.before, timezone.now()))
     going = [holding for holding in plan.going if (holding.kind, holding.name) in still]
     went: list[InventoryItem] = []

@@ -2,6 +2,7 @@
 """A store that is a bucket: of Amazon or any other S3 service. Imported only where there is one, since boto3 loads slowly."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from threading import local
 from typing import Any, cast
 
@@ -115,6 +116,9 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
         below = f"{top}{prefix}/" if prefix else top
         for stored in self.bucket.objects.filter(Prefix=below):
             yield StoreEntry(stored.key.removeprefix(top), int(stored.size), stored.last_modified)
+
+    def remove_drafts(self, before: datetime) -> None:
+        """See DirectoryStorage; a bucket lists no object before it is whole."""
 
     def check(self) -> None:
         """Raise the server's error if there is no such bucket, or it is not ours."""

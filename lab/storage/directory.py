@@ -121,6 +121,13 @@ class DirectoryStorage(FileSystemStorage):
                     written = datetime.fromtimestamp(status.st_mtime, UTC)
                     yield StoreEntry(str(path.relative_to(top)), status.st_size, written)
 
+    def remove_drafts(self, before: datetime) -> None:
+        """Remove the files that killed processes were writing before this moment."""
+        old = [entry.name for entry in self.entries("") if entry.written_at < before]
+        for name in old:
+            if Path(name).name.startswith(_DRAFT):
+                self.delete(name)
+
     def check(self) -> None:
         """Raise OSError where there is no such directory: an unmounted disk must not be replaced by an empty directory."""
         if not Path(self.location).is_dir():

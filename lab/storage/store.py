@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO, Any
 
 from django.conf import settings
@@ -87,9 +88,19 @@ class Store:
             self.storage.delete(_checked(name))
 
     def entries(self, prefix: str = "") -> Iterator[StoreEntry]:
-        """Yield the files in a directory and below, in no order; all files without one."""
+        """Yield the files in a directory and below, in no order; all files without one.
+
+        Files of other names than the lab gives are not the store's: drafts of killed processes, a file system's own.
+        """
         with self._translated(prefix):
-            yield from self.storage.entries(_checked(prefix) if prefix else "")
+            for entry in self.storage.entries(_checked(prefix) if prefix else ""):
+                if _NAME.fullmatch(entry.name):
+                    yield entry
+
+    def remove_drafts(self, before: datetime) -> None:
+        """Remove files that processes were writing, and were killed, before this moment."""
+        with self._translated(""):
+            self.storage.remove_drafts(before)
 
     def reach(self) -> None:
         """Check that the store answers, without writing."""

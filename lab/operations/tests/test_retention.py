@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import signal
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,27 @@ from lab.tests.factories import (
     make_user,
     make_variant,
 )
+from lab.tests.fresh_python import run_python
+from lab.tests.labs import ROOT
 from lab.tests.made import key_of, make_artifact
 from lab.tests.stores import directory_store
 
+# A process is killed when it has written half of a file into the store.
+KILLED = """
+import io, os, signal, sys
+from django.conf import settings
+settings.configure()
+from lab.storage.directory import DirectoryStorage
+from lab.storage.store import Store
+
+class Half(io.BytesIO):
+    def read(self, size=-1):
+        if self.tell():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(size)
+
+Store(DirectoryStorage(location=sys.argv[1])).put(sys.argv[2], Half(bytes(2 << 20)))
+"""
 NOW = timezone.now()
 OLD = NOW - timedelta(days=100)
 
@@ -293,6 +312,27 @@ def test_what_a_sending_left_that_broke_off_goes_after_a_day(home: Path, store: 
         ("artifact", key_of(99), 4)
     ]
     assert world.made == 0
+
+
+@pytest.mark.process
+def test_what_a_killed_process_was_sending_keeps_nothing_from_going_and_goes_after_a_day(
+    home: Path, store: Store
+) -> None:
+    world, place = World(home, store), Path(store.storage.location)
+    old = world.experiment()
+    build = old.variants.get().build
+    assert build is not None
+    for name in (name_in_store(build.artifact_key, "ab" * 32), f"compiled/{'c' * 64}"):
+        done = run_python(["-c", KILLED, str(place), name], {"PYTHONPATH": str(ROOT)}, ROOT)
+        assert done.returncode == -signal.SIGKILL
+    drafts = set(place.rglob(".*"))
+    assert len(drafts) == 2
+    expire(plan_expiry())
+    assert drafts == set(place.rglob(".*"))
+    world.age_all()
+    expire(plan_expiry())
+    assert world.has(old) == set()
+    assert [path for path in place.rglob("*") if path.is_file()] == []
 
 
 def test_what_no_row_tells_of_goes_by_its_own_age(home: Path, store: Store) -> None:

@@ -21,6 +21,7 @@ from lab.storage import compiled_packs
 from lab.storage.compiled_packs import fetch_packs, send_packs
 from lab.storage.signing_keys import register_key, revoke_key
 from lab.storage.store import Store
+from lab.tests.stores import directory_store
 from lab.tests.stores import moto as moto
 from lab.tests.stores import store as store
 
@@ -92,6 +93,17 @@ def test_one_builders_files_come_to_another_once(one: Machine, other: Machine) -
     assert other.has() == NAMES
     assert other.fetches() == 0
     assert one.fetches() == 0
+
+
+def test_a_pack_that_a_killed_builder_was_sending_keeps_nobody_from_the_others(
+    settings: Any, tmp_path: Path
+) -> None:
+    store = directory_store(settings, tmp_path / "store")
+    one, other = Machine(tmp_path / "one", store), Machine(tmp_path / "other", store)
+    one.compiles(*NAMES)
+    one.sends()
+    (tmp_path / "store" / "compiled" / ".draft-0a1b2c3d").write_bytes(b"half")
+    assert other.fetches() == len(NAMES)
 
 
 def test_files_of_untrusted_bases_stay_where_they_are(one: Machine) -> None:
