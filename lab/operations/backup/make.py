@@ -125,4 +125,12 @@ def _chosen(files: Files) -> Iterator[Path]:
             for key in sorted(set(keys.values_list("artifact_key", flat=True)))
         ]
     for folder in folders:
-        yield from sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+        yield from _files_below(folder)
+
+
+def _files_below(top: Path) -> Iterator[Path]:
+    """Yield plain files in order. Folders may be removed meanwhile; hidden files and folders are still being written."""
+    for folder, inside, names in os.walk(top):
+        inside[:] = sorted(name for name in inside if not name.startswith("."))
+        paths = [Path(folder) / name for name in sorted(names) if not name.startswith(".")]
+        yield from (path for path in paths if path.is_file() and not path.is_symlink())

@@ -9,11 +9,14 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
+from kernels.files.scratch import scratch
 from lab.tests.clusters import cluster
 from lab.tests.labs import CLEAN, PAGES, ROOT, Lab, edited, filled, first_difference
 
@@ -104,6 +107,37 @@ def test_only_what_kept_experiments_need_goes_along(lab: Lab, backup: Path) -> N
     assert runs.isdisjoint(run_folders(lab, NOT_KEPT))
     assert "files/artifacts/abc/vmlinux" in names
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+
+
+def test_a_backup_beside_a_worker_that_fetches_a_kernel_can_be_restored(
+    lab: Lab, empty: Lab, tmp_path: Path
+) -> None:
+    file = tmp_path / "all.zip"
+    with scratch(lab.home / "artifacts" / ".coming") as coming:
+        (coming / "vmlinux").write_bytes(b"half")
+        lab.labctl("backup", str(file), "--files", "all")
+    empty.labctl("restore", str(file))
+    assert sorted(path.name for path in (empty.home / "artifacts").rglob("*")) == ["abc", "vmlinux"]
+
+
+def test_a_backup_is_made_while_folders_of_runs_are_sent_and_removed(lab: Lab, tmp_path: Path) -> None:
+    over = Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            folders = [lab.home / "runs" / f"{number}-1" for number in range(900_000, 901_000)]
+            for folder in folders:
+                folder.mkdir()
+            for folder in folders:
+                folder.rmdir()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(come_and_go)
+        try:
+            for number in range(3):
+                lab.labctl("backup", str(tmp_path / f"{number}.zip"), "--files", "all")
+        finally:
+            over.set()
 
 
 def test_no_password_of_the_environment_is_in_a_backup(lab: Lab, backup: Path) -> None:
