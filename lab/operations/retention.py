@@ -3,7 +3,8 @@
 
 Run files and artifacts of experiments that ended more than KPERFLAB_KEEP_DAYS ago are removed, here and in the store. The files of
 an experiment stay if somebody kept it, if it is open, a standing experiment's latest or compared by an open bisection, or if it
-has an open regression, a triage or a note; so do the kernels that others are built over. Rows are never removed.
+has an open regression, a triage or a note; so do the kernels that others are built over, and the one for health checks that
+KPERFLAB_CHECK_KERNEL names. Rows are never removed.
 A kernel that is needed again is built again.
 """
 
@@ -137,7 +138,7 @@ def needs(before: datetime) -> Needs:
     ]
     return Needs(
         experiments,
-        frozenset(row.artifact_key for row in kept),
+        frozenset(row.artifact_key for row in kept) | {settings.CHECK_KERNEL},
         frozenset(
             commits | {row.commit for row in kept} | {_request_field(row, "base_commit") for row in kept}
         ),

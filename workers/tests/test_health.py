@@ -72,6 +72,20 @@ def test_a_check_that_fails_counts_as_a_fault_and_three_of_them_are_a_quarantine
     assert "health check: Oops: 0002" in guest().quarantine_reason
 
 
+def test_the_kernel_that_is_named_for_checks_is_checked_with_however_old_it_is(
+    known: FakeLab, settings: Any
+) -> None:
+    known.scripts[""] = lambda request: opens(800.0, 6)
+    settings.CHECK_KERNEL = known_kernel(guest())
+    Experiment.objects.update(finished_at=timezone.now() - timedelta(days=settings.KEEP_DAYS + 1))
+    Build.objects.update(finished_at=timezone.now() - timedelta(days=settings.KEEP_DAYS + 1))
+    tasks.expire_files()
+    row = check_target("guest", force=True)
+    assert row is not None
+    assert (row.ok, row.problem) == (True, "")
+    assert guest().faults == 0
+
+
 def test_a_machine_that_is_not_tuned_as_declared_is_not_well(known: FakeLab) -> None:
     Target.objects.update(tuning={"governor": "performance"})
     known.scripts[""] = lambda request: opens(800.0, 6)
