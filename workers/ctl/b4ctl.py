@@ -21,7 +21,15 @@ from workers.ctl import submit_options
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import NotLetIn, SettingsWrong
-from workers.ctl.options import EXIT_LAB, EXIT_OK, EXIT_REGRESSION, err, through_client, with_options
+from workers.ctl.options import (
+    EXIT_LAB,
+    EXIT_OK,
+    EXIT_REGRESSION,
+    err,
+    through_client,
+    with_options,
+    write_out,
+)
 from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.preferences import git_top, read_preferences
 from workers.ctl.submit_options import MEASURE_OPTIONS, SubmitOptions
@@ -46,7 +54,7 @@ def b4_check(
 
     It finds the experiment of the same patch or submits one. An experiment that is unfinished or inconclusive is a warning.
     """
-    print(json.dumps(list(_checked(client, options, wait=wait)), ensure_ascii=False))
+    write_out(json.dumps(list(_checked(client, options, wait=wait)), ensure_ascii=False) + "\n")
 
 
 def _checked(client: Client, options: SubmitOptions, *, wait: bool) -> Iterator[Json]:

@@ -4,11 +4,12 @@
 import functools
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_type_hints
+from typing import IO, Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_type_hints
 
 import typer
 from rich.console import Console
@@ -26,8 +27,18 @@ EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
 # The same as in lab/experiments/priority.py, whose import takes Django.
 PRIORITIES = ("low", "normal", "high")
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+
+class Output(Console):
+    """A console whose reader, such as head, may close the pipe: the command continues, and its exit code stays the verdict."""
+
+    def on_broken_pipe(self) -> None:
+        """Discard the rest. Rich would exit with 1, which means a regression here."""
+        self.quiet = True
+        _discard(self.file)
+
+
+out = Output(highlight=False)
+err = Output(stderr=True, highlight=False)
 
 WHICH = "Which lab"
 Local = Annotated[
@@ -146,13 +157,32 @@ def on_this_machine(is_local: bool) -> None:
 def print_json(value: Any) -> None:
     """Print JSON as it is: not by rich, which would fold its lines. Numbers that JSON does not have become null."""
     finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
-    sys.stdout.write(json.dumps(finite, indent=2, ensure_ascii=False) + "\n")
+    write_out(json.dumps(finite, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_out(text: str) -> bool:
+    """Write a text as it is, not by rich, which would fold its lines; False once the reader has closed the pipe."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+        return False
+    return True
+
+
+def _discard(file: IO[str]) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 def write_file(file: Path, data: bytes) -> None:
     """Write into a file, or to standard output for "-". Raises BadParameter."""
     if str(file) == "-":
-        sys.stdout.buffer.write(data)
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _discard(sys.stdout)
         return
     try:
         file.write_bytes(data)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl profile` and `labctl export profile`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from workers.ctl.options import (
     print_json,
     through_client,
     write_file,
+    write_out,
 )
 
 KINDS = ("cpu", "lock", "off-cpu", "exact", "waiting")
@@ -58,8 +58,7 @@ def profile(
         print_json(client.document(f"experiments/{experiment_id}/profile/", params))
         return
     if mail:
-        # Not by rich, which would fold the lines.
-        sys.stdout.write(client.callers(experiment_id, asked, kind))
+        write_out(client.callers(experiment_id, asked, kind))
         return
     cases = client.profile(experiment_id, asked, kind)
     if not cases:

@@ -19,10 +19,6 @@ def run_program(cli: Callable[..., object], name: str) -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         err.print("\nstopped; the same command continues from here")
         sys.exit(EXIT_LAB)
-    except BrokenPipeError:
-        # The reader of the output, such as head, has closed the pipe. Python would complain again at exit.
-        sys.stdout = None
-        sys.exit(EXIT_OK)
     except Exception as exc:
         sys.exit(_explain(exc, name))
 

@@ -2,7 +2,6 @@
 """`labctl compare`, `reply` and `export N`: a comparison on the terminal, and in the forms that others read."""
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -17,7 +16,16 @@ from lab.errors import SpecError
 from workers.ctl import complete
 from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import ServerStrange
-from workers.ctl.options import TABLE, ExperimentId, err, format_option, out, through_client, write_file
+from workers.ctl.options import (
+    TABLE,
+    ExperimentId,
+    err,
+    format_option,
+    out,
+    through_client,
+    write_file,
+    write_out,
+)
 from workers.ctl.preferences import OF_GIT
 
 Link = Annotated[
@@ -53,8 +61,8 @@ def compare(client: Client, experiment_id: ExperimentId, form: Form = TABLE, lin
 
 
 def write_form(data: ComparisonData, form: str) -> None:
-    """Write a comparison in a form that others read: not by rich, which would fold the lines."""
-    sys.stdout.write(REPORT_FORMS[form].render(data))
+    """Write a comparison in a form that others read."""
+    write_out(REPORT_FORMS[form].render(data))
 
 
 def _show_exact(client: Client, experiment_id: int) -> None:
@@ -88,7 +96,7 @@ def reply(
     """
     options = ReplyOptions(patch=patch, signer=_committer() if sign == "me" else sign)
     mail = write_reply(comparison(client, experiment_id, link), options)
-    sys.stdout.write(mail.text)
+    write_out(mail.text)
     if mail.unsigned:
         err.print(Text(mail.unsigned, style="yellow"))
 

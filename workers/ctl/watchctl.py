@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl watch`, `show`, `list`, `log` and `notes`."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -24,6 +23,7 @@ from workers.ctl.options import (
     out,
     print_json,
     through_client,
+    write_out,
 )
 from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.table_style import plain_rows, prose
@@ -188,9 +188,9 @@ def log(
     offset = 0
     while True:
         part = client.log("builds" if build else "runs", build or run_number, offset)
-        # Not by rich, which would fold the lines. What a guest wrote must not command the terminal.
-        sys.stdout.write(plain_text(part.text))
-        sys.stdout.flush()
+        # What a guest wrote must not command the terminal.
+        if not write_out(plain_text(part.text)):
+            return
         offset = part.end
         if part.complete or (not part.text and not follow):
             if not offset:

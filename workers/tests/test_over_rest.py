@@ -270,6 +270,33 @@ def test_a_lost_answer_queues_nothing_twice(
     assert [experiment.pk for experiment in Experiment.objects.all()] == [number]
 
 
+@pytest.mark.parametrize(("ns", "code"), [(1250.0, 1), (800.0, 0)])
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_a_reader_that_closes_the_pipe_does_not_change_the_verdict(
+    form: str,
+    ns: float,
+    code: int,
+    lab: FakeLab,
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    number = str(submitted(lab, monkeypatch, capsys, ns=ns))
+    with a_worker():
+        assert call(monkeypatch, "watch", number) == code
+    for command in (f"compare {number} --format {form}", f"watch {number} --format {form} 2>&1"):
+        # As with `| head`: the reader is gone before the first line.
+        program = f"{sys.executable} -c 'from workers import labctl; labctl.main()' {command}"
+        done = subprocess.run(
+            ["bash", "-c", f"( sleep 1; {program}; echo $? >code ) | true"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (Path("code").read_text().strip(), done.stderr) == (str(code), ""), command
+
+
 def test_a_wrong_field_is_pointed_at(
     lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
