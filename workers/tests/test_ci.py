@@ -19,8 +19,10 @@ import yaml
 from django.core.cache import cache
 from django.db import connections
 
+from lab.errors import KeyBusy
 from lab.models import Experiment, Target, Tree, User
 from lab.people.tokens import issue_token
+from lab.submission.duplicates import submit_under_key
 from lab.tests.factories import make_user
 from lab.tests.fetchers import a_fetcher
 from workers import work
@@ -28,7 +30,8 @@ from workers.tests.conftest import FakeLab, opens
 
 pytestmark = pytest.mark.process
 
-CI = Path(__file__).parents[2] / "docs" / "ci"
+ROOT = Path(__file__).parents[2]
+CI = ROOT / "docs" / "ci"
 EXPRESSION = re.compile(r"\$\{\{ (.+?) \}\}")
 
 
@@ -181,6 +184,31 @@ def test_what_the_lab_does_not_take_is_64_with_its_reason(
     assert done.returncode == 64
     assert said in done.stderr
     assert not Experiment.objects.exists()
+
+
+def test_a_first_request_that_the_lab_still_works_on_is_waited_for(
+    fake_lab: FakeLab,
+    checkout: Path,
+    series: str,
+    worker: None,
+    live_server: Any,
+    token: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As after a proxy that gave up on the first request."""
+    in_progress = iter([True, True])
+
+    def under_key(**arguments: Any) -> Any:
+        if next(in_progress, False):
+            raise KeyBusy("the first request with this key is in progress; try again in a moment")
+        return submit_under_key(**arguments)
+
+    monkeypatch.setattr("web.api.submission.submit_under_key", under_key)
+    behaves(fake_lab, 1250.0)
+    command = f"sh ci/kperflab.sh {series} ci/kperflab.json"
+    done = run(command, checkout, KPERFLAB_SERVER=live_server.url, KPERFLAB_TOKEN=token)
+    assert done.returncode == 1, done.stderr
+    assert Experiment.objects.get().state == "done"
 
 
 def test_a_wrong_token_an_unknown_range_and_nobody_there_are_told(

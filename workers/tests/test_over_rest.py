@@ -19,8 +19,10 @@ import pytest
 from django.core.cache import cache
 from django.db import connection
 
+from lab.errors import KeyBusy
 from lab.models import Experiment, Note, Target, Token, Tree, User
 from lab.people.tokens import issue_token
+from lab.submission.duplicates import submit_under_key
 from lab.tests.factories import make_user
 from lab.tests.fetchers import a_fetcher
 from workers import labctl, local
@@ -268,6 +270,24 @@ def test_a_lost_answer_queues_nothing_twice(
     monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
     number = submitted(lab, monkeypatch, capsys)
     assert [experiment.pk for experiment in Experiment.objects.all()] == [number]
+
+
+def test_a_first_request_that_the_server_still_works_on_is_waited_for(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits: list[float] = []
+    in_progress = iter([True] * 20)
+
+    def under_key(**arguments: Any) -> Any:
+        if next(in_progress, False):
+            raise KeyBusy("the first request with this key is in progress; try again in a moment")
+        return submit_under_key(**arguments)
+
+    monkeypatch.setattr("web.api.submission.submit_under_key", under_key)
+    monkeypatch.setattr(http, "time", SimpleNamespace(sleep=waits.append))
+    number = submitted(lab, monkeypatch, capsys)
+    assert [experiment.pk for experiment in Experiment.objects.all()] == [number]
+    assert len(waits) == 20
 
 
 @pytest.mark.parametrize(("ns", "code"), [(1250.0, 1), (800.0, 0)])

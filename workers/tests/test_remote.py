@@ -19,7 +19,7 @@ from workers.ctl.clients.errors import (
     ServerStrange,
     SettingsWrong,
 )
-from workers.ctl.clients.http import ATTEMPTS, Server
+from workers.ctl.clients.http import ATTEMPTS, LONGEST_PROGRESS_S, Server
 from workers.ctl.clients.problems import field
 
 URL = "https://lab.example"
@@ -101,6 +101,14 @@ def test_a_lost_answer_to_a_submission_is_asked_for_again_under_the_same_key(los
     assert len(played.asked) == 2
     assert len(keys) == 1
     assert {request.content for request in played.asked} == {b'{"name":"x"}'}
+
+
+def test_a_first_request_that_the_server_works_on_for_ever_is_the_labs_fault() -> None:
+    played = Played(httpx.Response(504), httpx.Response(409, headers={"Retry-After": "2"}))
+    with pytest.raises(ServerAway, match="is busy") as caught:
+        played.client().submit({"name": "x"}, lambda _: None)
+    assert LONGEST_PROGRESS_S <= sum(played.waited) < LONGEST_PROGRESS_S + 10
+    assert caught.value.blame == "lab"
 
 
 def test_two_submissions_have_two_keys() -> None:

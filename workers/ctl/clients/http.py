@@ -23,6 +23,8 @@ LONGEST_WAIT_S = 60.0
 NOT_TAKEN = {429, 503}
 # It may have begun: only requests that may be sent twice are resent.
 UNKNOWN_END = {502, 504}
+# The server still works on an earlier request with the same key; the request is repeated for this long.
+IN_PROGRESS, LONGEST_PROGRESS_S = 409, 300.0
 # Submitting makes the tree ready first, which may take a fetch.
 TIMEOUT = httpx.Timeout(30.0, connect=10.0, read=300.0)
 
@@ -70,7 +72,7 @@ class Server:
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
             try:
-                answer = self._send(asking)
+                answer = self._answer(asking)
             except httpx.TransportError as exc:
                 if last or not (asking.again or isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout)):
                     raise self._away(exc) from exc
@@ -85,6 +87,14 @@ class Server:
                 continue
             return self._good(answer)
         raise AssertionError("the last attempt returns or raises")
+
+    def _answer(self, asking: Asking) -> httpx.Response:
+        """Send a request, again and again while the server works on an earlier one with the same key."""
+        answer, waited = self._send(asking), 0.0
+        while _is_in_progress(answer) and waited < LONGEST_PROGRESS_S:
+            waited += self._wait(1, answer, "still works on this request")
+            answer = self._send(asking)
+        return answer
 
     def _send(self, asking: Asking) -> httpx.Response:
         path = asking.path if asking.path.startswith("/") else f"{BASE}{asking.path}"
@@ -113,7 +123,7 @@ class Server:
                 f"{self.url} redirects to {answer.headers.get('location', 'nowhere')}; your token was not sent there. "
                 "If that is your lab, set LABCTL_SERVER"
             )
-        if answer.status_code in NOT_TAKEN:
+        if answer.status_code in NOT_TAKEN or _is_in_progress(answer):
             raise ServerAway(
                 f"{self.url} is busy (HTTP {answer.status_code}, {self._attempts} attempts); try later"
             )
@@ -127,7 +137,7 @@ class Server:
         said = " ".join(str(exc).split()) or type(exc).__name__
         return ServerAway(f"no answer from {self.url}: {said}")
 
-    def _wait(self, attempt: int, answer: httpx.Response | None, why: str) -> None:
+    def _wait(self, attempt: int, answer: httpx.Response | None, why: str) -> float:
         asked = wanted_wait(answer)
         if asked is not None and asked > LONGEST_WAIT_S:
             raise ServerAway(f"{self.url} {why}: it allows the next request in {asked:.0f} s")
@@ -136,6 +146,12 @@ class Server:
         seconds = backoff if asked is None else asked + random.uniform(0, 0.5)  # noqa: S311
         self._say(f"{self.url} {why}; again in {seconds:.1f} s")
         self._sleep(seconds)
+        return seconds
+
+
+def _is_in_progress(answer: httpx.Response) -> bool:
+    # Other conflicts say no time to come back.
+    return answer.status_code == IN_PROGRESS and "retry-after" in answer.headers
 
 
 def wanted_wait(answer: httpx.Response | None) -> float | None:
