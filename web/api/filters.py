@@ -166,6 +166,9 @@ class Ordering(OrderingFilter):
                 raise ParameterRefused(
                     "ordering", f'"{name[:40]}" is not a field to order by; {nearest(name[:40], known)}'
                 )
+        if names[0] in ("id", "-id"):
+            # The other fields have no influence, and the list continues beyond the counted rows by `after`.
+            return names[:1]
         return [*names, "-pk" if names[0].startswith("-") else "pk"]
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:

@@ -290,6 +290,17 @@ def test_a_first_request_that_the_server_still_works_on_is_waited_for(
     assert len(waits) == 20
 
 
+def test_an_experiment_of_more_boots_than_a_list_counts_ends_with_its_verdict(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = str(submitted(lab, monkeypatch, capsys))
+    monkeypatch.setattr("web.api.paging._Counted.most", 4)
+    monkeypatch.setattr("web.api.paging.MOST_COUNTED", 4)
+    with a_worker():
+        assert call(monkeypatch, "watch", number) == EXIT_REGRESSION
+    assert "15 of 15 boots counted" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("ns", "code"), [(1250.0, 1), (800.0, 0)])
 @pytest.mark.parametrize("form", ["table", "csv"])
 def test_a_reader_that_closes_the_pipe_does_not_change_the_verdict(

@@ -38,6 +38,18 @@ def test_next_goes_on_behind_the_rows_that_are_counted(ask: As, lab: Experiment)
     assert len(ids) > 4
 
 
+@pytest.mark.parametrize("order", ["id", "-id"])
+def test_a_list_that_is_ordered_by_number_on_request_goes_on_likewise(
+    order: str, ask: As, lab: Experiment
+) -> None:
+    page = ask().get(f"runs/?page_size=2&ordering={order}").json()
+    ids = [row["id"] for row in page["results"]]
+    while page["next"]:
+        page = ask().get(f"runs/?{urlsplit(page['next']).query}").json()
+        ids += [row["id"] for row in page["results"]]
+    assert ids == list(Run.objects.order_by(order).values_list("pk", flat=True))
+
+
 def test_pages_end_where_counting_does(ask: As, lab: Experiment) -> None:
     answer = ask().get("runs/?page_size=2&page=3")
     assert answer.status_code == 422
