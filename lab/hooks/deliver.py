@@ -63,7 +63,7 @@ def deliver_due() -> list[DeliveryAttempt]:
     """Try the deliveries that are due, at most AT_ONCE; returns the result of each."""
     now = timezone.now()
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING, next_at__lte=now)
-    deliveries = list(waiting.select_related("hook", "user").order_by("next_at", "pk")[:AT_ONCE])
+    deliveries = list(waiting.select_related("hook__owner", "user").order_by("next_at", "pk")[:AT_ONCE])
     ours = [delivery for delivery in deliveries if _claim(delivery, now)]
     if not ours:
         return []
@@ -110,6 +110,8 @@ def _mail(delivery: Delivery) -> EmailMessage | _Plan:
 def _plan(delivery: Delivery, hook: Hook, sent_at: int) -> _Plan:
     if not hook.enabled:
         return _Plan(refused="the hook is disabled")
+    if hook.owner is not None and not hook.owner.is_active:
+        return _Plan(refused="the hook's owner is shut out")
     number = f"kperflab_{delivery.pk}_{int(delivery.created_at.timestamp())}"
     event = Event(number, delivery.event, delivery.payload, sent_at)
     try:

@@ -67,8 +67,11 @@ def tell_quarantine(row: Quarantine) -> None:
 
 
 def listening(event: str, tree_id: int | None) -> list[Hook]:
-    """Return the hooks for this event on this tree; tree_id: None for events without a tree."""
-    hooks = Hook.objects.filter(enabled=True)
+    """Return the hooks for this event on this tree; tree_id: None for events without a tree.
+
+    A user who is shut out of the lab receives nothing from it.
+    """
+    hooks = Hook.objects.filter(enabled=True).exclude(owner__is_active=False)
     return [hook for hook in hooks if event in hook.events and hook.tree_id in (None, tree_id)]
 
 

@@ -96,6 +96,21 @@ def test_one_sees_ones_own_and_operators_all(
     assert Hook.objects.exists()
 
 
+def test_who_is_shut_out_is_sent_nothing_until_let_in_again(
+    hook: Hook, alice: User, operator: Client
+) -> None:
+    def sent() -> int:
+        experiment = make_experiment()
+        operator.post(f"/experiments/{experiment.pk}/cancel")
+        return Delivery.objects.filter(subject=f"experiment/{experiment.pk}", state="waiting").count()
+
+    assert sent() == 1
+    operator.post(f"/people/{alice.pk}/change", {"active": "no"})
+    assert sent() == 0
+    operator.post(f"/people/{alice.pk}/change", {"active": "yes"})
+    assert sent() == 1
+
+
 def test_what_was_answered_is_text(page: Page, hook: Hook, submitter: Client) -> None:
     text = page(f"/hooks/{hook.pk}/", submitter)
     assert "HTTP 500" in text

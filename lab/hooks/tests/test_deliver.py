@@ -267,6 +267,13 @@ def test_a_disabled_hook_is_sent_nothing(waiting: Delivery, receiver: Receiver) 
     assert receiver.got == []
 
 
+def test_what_waits_for_somebody_who_is_shut_out_is_not_sent(waiting: Delivery, receiver: Receiver) -> None:
+    User.objects.update(is_active=False)
+    attempt = try_now()
+    assert (attempt.state, attempt.answer) == ("given-up", "the hook's owner is shut out")
+    assert receiver.got == []
+
+
 def test_what_waits_for_a_hook_is_given_up_at_once_when_it_is_disabled(
     waiting: Delivery, alice: User
 ) -> None:
