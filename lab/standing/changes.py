@@ -26,6 +26,11 @@ from lab.submission.sources import find_source, registered_sources, tree_row
 POLL_S = range(60, 7 * 24 * 3600 + 1)
 MOST_ADDRESSES = 20
 LEAST_SECRET, LONGEST_SECRET = 16, 100
+# The columns that a form writes.
+_FORM_COLUMNS = (
+    *("name", "spec", "tree", "branch", "enabled", "quiet_from", "quiet_until", "poll_every_s"),
+    *("backfill", "secret", "mail_to"),
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,199}")
 
@@ -148,11 +153,13 @@ def _mark_due(standing: Standing, **fields: Any) -> None:
 
 
 def _save(standing: Standing, fields: StandingFields, by: User) -> Standing:
+    written = list(_FORM_COLUMNS)
     spec, tree = _described(fields.spec, by)
     branch = _branch(fields.branch, tree)
     if standing.pk and (standing.tree_id, standing.branch) != (tree.pk, branch):
         # The last measured revision belongs to another branch.
         standing.last_commit = ""
+        written.append("last_commit")
     standing.name = _name(fields.name)
     standing.spec, standing.tree, standing.branch = spec.model_dump(mode="json"), tree, branch
     standing.enabled, standing.backfill = fields.enabled, fields.backfill
@@ -162,7 +169,8 @@ def _save(standing: Standing, fields: StandingFields, by: User) -> Standing:
     standing.mail_to = _addresses(fields.mail_to)
     try:
         with transaction.atomic():
-            standing.save()
+            # Workers may write the other columns of an existing row at this moment.
+            standing.save(update_fields=written if standing.pk else None)
     except IntegrityError:
         raise FieldRefused(
             "name", f'there is a standing experiment "{standing.name}" already: choose another name'

@@ -13,6 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from lab.models import Alert, Standing, Target, Tree, User
+from lab.standing import changes
 from lab.tests.factories import make_experiment
 from web.tests.conftest import SCRIPT, Page, strip_escaped
 
@@ -126,6 +127,23 @@ def test_a_wrong_field_is_told_beside_it_and_what_was_typed_stays(
     assert said.lower() in error.lower().replace("&quot;", '"')
     assert 'value="ann@example.org, bob@example.org"' in text or field == "mail_to"
     assert not Standing.objects.exists()
+
+
+def test_what_a_worker_notes_while_a_form_is_checked_is_not_overwritten(
+    standing: Standing, submitter: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def checked(*arguments: Any) -> Any:
+        Standing.objects.update(last_commit="d" * 40, due=True, stale=True)
+        return described(*arguments)
+
+    described = changes._described
+    monkeypatch.setattr(changes, "_described", checked)
+    typed = TYPED | {"toml": TOML.replace("debian-6.1", "tiny"), "branch": "main", "poll_minutes": "10"}
+    assert submitter.post("/standing/nightly/edit", typed).status_code == 302
+    standing.refresh_from_db()
+    assert standing.poll_every_s == 600
+    # Otherwise the revision would be measured a second time, and the push would be forgotten.
+    assert (standing.last_commit, standing.due, standing.stale) == ("d" * 40, True, True)
 
 
 def test_an_experiments_description_is_taken_over(page: Page, submitter: Client) -> None:
