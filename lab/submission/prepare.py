@@ -103,6 +103,7 @@ def prepare(
                 _check_applies(switch.name, place, combinations, spec.design)
         faults.check()
         _check_size(spec, sum(1 for c in combinations if not c.clash))
+        _check_names(spec, combinations)
     toolchain = detect_toolchain()
     withdrawal = last_withdrawal() if settings.FRONT else ""
     return Prepared(
@@ -159,6 +160,18 @@ def _check_size(spec: ExperimentSpec, live: int) -> None:
         raise SubmissionRejected(
             f"{variants} variants × {len(spec.cases)} cases × {boots} boots are {runs:,} boots, "
             f"at most {MOST_RUNS:,} are allowed; lower measure.boots or choose another design"
+        )
+
+
+def _check_names(spec: ExperimentSpec, combinations: tuple[Combination, ...]) -> None:
+    """Refuse a variant whose name, which joins those of its switches, is longer than the table stores."""
+    most = models.Variant._meta.get_field("name").max_length
+    longest = max(combinations, key=lambda combination: len(combination.name))
+    if most is not None and len(longest.name) > most:
+        raise SubmissionRejected(
+            f"design: {spec.design} has a variant of {len(longest.switches)} switches, whose joined names have "
+            f"{len(longest.name)} characters, at most {most} are allowed; give the switches shorter names",
+            place="design",
         )
 
 

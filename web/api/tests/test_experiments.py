@@ -62,6 +62,18 @@ def test_a_description_becomes_an_experiment_of_who_sent_it(ask: As, described: 
 
 
 @pytest.mark.process
+def test_a_variant_whose_name_is_too_long_to_be_stored_is_refused(ask: As, described: dict[str, Any]) -> None:
+    # PostgreSQL refuses a longer text than its column takes.
+    configs = [{"name": f"{number}-{'x' * 58}", "lines": [f"CONFIG_X{number}=y"]} for number in range(9)]
+    refused = ask("alice").post("experiments/", described | {"configs": configs, "design": "cumulative"})
+    assert refused.status_code == 422
+    fault = refused.json()["errors"][0]
+    assert fault["pointer"] == "/design"
+    assert "552 characters, at most 500" in fault["detail"]
+    assert not Experiment.objects.exists()
+
+
+@pytest.mark.process
 def test_what_was_submitted_can_be_submitted_again(ask: As, described: dict[str, Any]) -> None:
     first = ask("alice").post("experiments/", described).json()
     again = ask().get(f"experiments/{first['id']}/description/").json()
