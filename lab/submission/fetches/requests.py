@@ -45,7 +45,8 @@ def request_fetch(*, by: User, asked: FetchRequest) -> Fetch:
         # Requests of one person queue up here, or two at once would both pass the limit.
         User.objects.select_for_update().get(pk=by.pk)
         same = find_fetch(by=by, key=asked.key, body_sha256=asked.body_sha256) or (
-            Fetch.objects.filter(user=by, digest=digest, state__in=OPEN).first()
+            # A request with another key is another submission, and its client asks for it by that key later.
+            Fetch.objects.filter(user=by, digest=digest, key=asked.key, state__in=OPEN).first()
         )
         if same is not None:
             return same
