@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -209,6 +210,22 @@ def test_a_first_request_that_the_lab_still_works_on_is_waited_for(
     done = run(command, checkout, KPERFLAB_SERVER=live_server.url, KPERFLAB_TOKEN=token)
     assert done.returncode == 1, done.stderr
     assert Experiment.objects.get().state == "done"
+
+
+def test_the_labctl_line_of_the_guide_submits_as_it_stands(
+    checkout: Path, series: str, live_server: Any, token: str
+) -> None:
+    guide = (CI.parent / "howto" / "ci.md").read_text()
+    (line,) = re.findall(r"^\$ (labctl submit .*)$", guide, re.MULTILINE)
+    base, _, tip = series.partition("..")
+    for command in (f"checkout --quiet {tip}", f"update-ref refs/remotes/origin/main {base}"):
+        subprocess.run(["git", *command.split()], cwd=checkout, check=True)
+    # This lab has one tree, whose base has no tag.
+    line = line.replace("debian-6.1", "pretend").replace("v6.1.192", base).removesuffix(" --wait")
+    variables = {"LABCTL_SERVER": live_server.url, "LABCTL_TOKEN": token}
+    done = run(f"{Path(sys.executable).parent}/{line}", checkout, PYTHONPATH=str(ROOT), **variables)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == Experiment.objects.get().pk
 
 
 def test_a_wrong_token_an_unknown_range_and_nobody_there_are_told(
