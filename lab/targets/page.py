@@ -13,6 +13,7 @@ from django.utils import timezone
 from lab.errors import one_row
 from lab.models import HealthCheck, Run, Target
 from lab.models.states import RunState
+from lab.models.storable import storable_text
 from lab.statistics.change_points import steps_of
 from lab.targets.health_checks import has_kernel
 from lab.targets.health_overview import LATELY
@@ -44,7 +45,7 @@ class TargetPage:
 
 def target_page(name: str) -> TargetPage:
     """Return what a target's page shows. Raises UnknownRow."""
-    target = one_row(Target.objects.filter(name=name), f'target "{name[:80]}"')
+    target = one_row(Target.objects.filter(name=storable_text(name)), f'target "{name[:80]}"')
     rows = list(HealthCheck.objects.filter(target=target).order_by("-at", "-pk")[:DRAWN])[::-1]
     figures = [(index, row.value) for index, row in enumerate(rows) if row.value is not None and row.ok]
     places = steps_of(np.array([value for _, value in figures])) if figures else []

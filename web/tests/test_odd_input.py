@@ -25,9 +25,10 @@ HUGE = 10**30
         f"/experiments/{HUGE}/profile/5/?kind=cpu",
         f"/experiments/{HUGE}/profile/5/callers.txt",
         f"/experiments/{HUGE}/explain/5/",
+        "/targets/%00/",
     ],
 )
-def test_a_number_that_no_database_holds_is_a_page_that_does_not_exist(client: Client, address: str) -> None:
+def test_what_no_database_holds_is_a_page_that_does_not_exist(client: Client, address: str) -> None:
     assert client.get(address).status_code == 404
 
 
