@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from lab.comparisons.triage import LONGEST as LONGEST_REASON
 from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused
-from lab.models import Experiment, Note, Revision, Run, Triage, User
+from lab.models import BasePoint, Experiment, Note, Revision, Run, Triage, User
 from lab.notes.changes import LONGEST, delete_note, edit_note, write_note
 from web.api.auth import scopes_of
 from web.api.fields import Body, Text, Whole, Word, taken
@@ -62,13 +62,14 @@ class Notes(Resource):
     def create(self, request: Request) -> Response:
         """Write a note."""
         wanted = taken(WantedNote, request)
+        revision = _revision(wanted)
         note = write_note(
             author=cast("User", request.user),
             text=wanted["text"],
-            trend=wanted.get("trend", ""),
+            trend=_trend(wanted, revision),
             experiment=_named(Experiment, "experiment", wanted),
             run=_named(Run, "run", wanted),
-            revision=_revision(wanted),
+            revision=revision,
         )
         return Response(self.full_row(note.pk), status=201)
 
@@ -106,6 +107,15 @@ def _revision(wanted: dict[str, Any]) -> Revision | None:
             "commit", f'the lab knows no commit "{commit}" of a tree "{tree}"; give its full id'
         )
     return row
+
+
+def _trend(wanted: dict[str, Any], revision: Revision | None) -> str:
+    key: str = wanted.get("trend", "")
+    if key and revision is not None:
+        of_the_tree = BasePoint.objects.filter(trend=key, case__experiment__tree=revision.tree_id)
+        if not of_the_tree.exists():
+            raise FieldRefused("trend", f'there is no trend "{key[:40]}" of the tree "{revision.tree}"')
+    return key
 
 
 class TriageRow(TableRow):

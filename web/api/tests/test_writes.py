@@ -41,6 +41,16 @@ def test_a_note_on_a_revision_names_its_commit(ask: As, lab: Experiment) -> None
     assert refused.json()["errors"][0]["pointer"] == "/commit"
 
 
+@pytest.mark.parametrize("trend", ["no key", "0" * 12])
+def test_a_note_on_a_trend_that_there_is_not_is_refused(trend: str, ask: As, lab: Experiment) -> None:
+    commit = Revision.objects.values_list("commit", flat=True)[0]
+    alice = ask("alice")
+    # No page of a trend would show it, and its own page could not lead back to that trend.
+    answer = alice.post("notes/", {"tree": "tiny", "commit": commit, "trend": trend, "text": "x"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "/trend"
+
+
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
