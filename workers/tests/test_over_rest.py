@@ -348,6 +348,19 @@ def test_nobody_and_a_wrong_token_may_not_submit(
     assert "labctl login" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("token", ["secret\nof two lines", "secret…"])
+def test_what_cannot_be_a_token_is_refused_and_not_printed(
+    token: str, lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LABCTL_TOKEN", token)
+    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
+    assert call(monkeypatch, "list") == labctl.EXIT_USAGE
+    message = capsys.readouterr().err
+    assert "LABCTL_TOKEN" in message
+    # The output of a pipeline can be read by many.
+    assert "secret" not in message
+
+
 def test_a_token_that_has_ended_says_how_to_get_another(
     lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,11 @@ class Server:
         self.url = url.rstrip("/")
         if not _is_address(self.url):
             raise SettingsWrong(f'server: "{url}" is not an address; write https://lab.example.org')
+        if not (token.isascii() and token.isprintable()):
+            # Not printed: the output of a pipeline can be read by many.
+            raise SettingsWrong(
+                "the token has characters that no token has, such as a line break: copy it again into LABCTL_TOKEN, or run labctl login"
+            )
         self._say, self._sleep = say, sleep or time.sleep
         self._attempts = 1 if hasty else ATTEMPTS
         headers = {"User-Agent": "labctl", "Accept": "application/json, */*;q=0.5"}
