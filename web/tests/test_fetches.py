@@ -333,19 +333,6 @@ def test_the_api_submits_through_a_fetch_and_a_key_is_one_experiment(
     assert post("experiments/", described, Idempotency_Key="k1").json()["id"] == row.pk
 
 
-def test_two_keys_are_two_experiments_although_the_first_is_still_fetched(
-    post: Post, described: dict[str, Any]
-) -> None:
-    for key in ("k1", "k2", "k2"):
-        assert post("experiments/", described, Idempotency_Key=key).status_code == 202
-    fetch_all()
-    assert Experiment.objects.count() == 2
-    again = [post("experiments/", described, Idempotency_Key=key) for key in ("k1", "k2", "k2")]
-    assert [answer.status_code for answer in again] == [200, 200, 200]
-    first, *others = [answer.json()["id"] for answer in again]
-    assert others[0] == others[1] != first
-
-
 def test_a_fetch_that_failed_holds_the_problem_that_the_answer_would_have_been(
     post: Post, described: dict[str, Any]
 ) -> None:

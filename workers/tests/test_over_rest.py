@@ -8,28 +8,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
-from django.core.cache import cache
-from django.db import connection
 
-from lab.errors import KeyBusy
-from lab.models import Experiment, Note, Target, Token, Tree, User
-from lab.people.tokens import issue_token
-from lab.submission.duplicates import submit_under_key
+from lab.models import Experiment, Note, Token, User
 from lab.tests.factories import make_user
-from lab.tests.fetchers import a_fetcher
-from workers import labctl, local
+from workers import labctl
 from workers.ctl.clients import base, http
 from workers.ctl.options import EXIT_REGRESSION
 from workers.ctl.preferences import config_file
-from workers.tests.conftest import FakeLab, opens
+from workers.tests.conftest import FakeLab
+from workers.tests.restlab import a_worker, described, lab_behind, signed_in, submitted
 from workers.tests.test_labctl import call
 
 ROOT = Path(__file__).parents[2]
@@ -40,78 +33,13 @@ PASSWORD = "correct horse"
 def lab(
     live_server: Any, fake_lab: FakeLab, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FakeLab]:
-    """A server with a lab behind it, whose operators have registered the pretend tree; the caller is nobody."""
-    cache.clear()
-    # What a migration wrote is gone after the first of these tests.
-    Target.objects.get_or_create(name="guest", defaults={"driver": "libvirt", "vcpus": 2, "memory_mib": 1024})
-    settings.PUBLIC_URL = live_server.url
-    monkeypatch.setenv("LABCTL_SERVER", live_server.url)
-    Tree.objects.create(
-        name="pretend",
-        kind="git",
-        location=str(fake_lab.kernel.work),
-        default_revision=fake_lab.kernel.base.commit,
-    )
-    (tmp_path / "folder").mkdir()
-    monkeypatch.chdir(tmp_path / "folder")
-    with a_fetcher():
+    with lab_behind(live_server.url, fake_lab, settings, tmp_path, monkeypatch):
         yield fake_lab
-
-
-def signed_in(monkeypatch: pytest.MonkeyPatch, name: str = "alice", **fields: Any) -> User:
-    user = User.objects.filter(username=name).first() or make_user(name, **fields)
-    _, token = issue_token(
-        user=user, name="t", scopes=["read"] if user.role == "viewer" else ["read", "submit"]
-    )
-    monkeypatch.setenv("LABCTL_TOKEN", token)
-    return user
 
 
 @pytest.fixture
 def alice(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> User:
     return signed_in(monkeypatch)
-
-
-@contextmanager
-def a_worker() -> Iterator[None]:
-    """Somebody who carries out whatever is queued, as `labctl work` does on the lab's machine."""
-    over = Event()
-
-    def works() -> None:
-        try:
-            while not over.wait(0.05):
-                for experiment in Experiment.objects.filter(state__in=("queued", "running")):
-                    local.work_through(experiment.pk)
-        finally:
-            connection.close()
-
-    thread = Thread(target=works)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def described(lab: FakeLab, ns: float = 1250.0, *, workload: str = "showgids") -> str:
-    """A description of a patch whose kernel takes `ns` where the base takes 1000; returns the file's name."""
-    lab.scripts["other"] = lambda request: opens(ns + len(lab.driver.requests) % 3)
-    Path("other.patch").write_text(lab.diff("fs/inode.c", "\tWARN_HERE();\n", ""))
-    Path("other.toml").write_text(
-        f'name = "other"\ntree = "pretend"\nbase = "{lab.kernel.base.commit}"\n'
-        '[[patches]]\nname = "other"\nfile = "other.patch"\n'
-        f'[[cases]]\nworkload = "{workload}"\npreset = "smoke"\n'
-        "[measure]\nboots = 5\niterations = 2\nwarmup = 1\n"
-    )
-    return "other.toml"
-
-
-def submitted(
-    lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **more: Any
-) -> int:
-    assert call(monkeypatch, "submit", described(lab, **more)) == labctl.EXIT_OK
-    return int(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(("ns", "code", "word"), [(1250.0, 1, "regression"), (800.0, 0, "improvement")])
@@ -272,62 +200,6 @@ def test_a_lost_answer_queues_nothing_twice(
     assert [experiment.pk for experiment in Experiment.objects.all()] == [number]
 
 
-def test_a_first_request_that_the_server_still_works_on_is_waited_for(
-    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    waits: list[float] = []
-    in_progress = iter([True] * 20)
-
-    def under_key(**arguments: Any) -> Any:
-        if next(in_progress, False):
-            raise KeyBusy("the first request with this key is in progress; try again in a moment")
-        return submit_under_key(**arguments)
-
-    monkeypatch.setattr("web.api.submission.submit_under_key", under_key)
-    monkeypatch.setattr(http, "time", SimpleNamespace(sleep=waits.append))
-    number = submitted(lab, monkeypatch, capsys)
-    assert [experiment.pk for experiment in Experiment.objects.all()] == [number]
-    assert len(waits) == 20
-
-
-def test_an_experiment_of_more_boots_than_a_list_counts_ends_with_its_verdict(
-    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    number = str(submitted(lab, monkeypatch, capsys))
-    monkeypatch.setattr("web.api.paging._Counted.most", 4)
-    monkeypatch.setattr("web.api.paging.MOST_COUNTED", 4)
-    with a_worker():
-        assert call(monkeypatch, "watch", number) == EXIT_REGRESSION
-    assert "15 of 15 boots counted" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("ns", "code"), [(1250.0, 1), (800.0, 0)])
-@pytest.mark.parametrize("form", ["table", "csv"])
-def test_a_reader_that_closes_the_pipe_does_not_change_the_verdict(
-    form: str,
-    ns: float,
-    code: int,
-    lab: FakeLab,
-    alice: User,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    number = str(submitted(lab, monkeypatch, capsys, ns=ns))
-    with a_worker():
-        assert call(monkeypatch, "watch", number) == code
-    for command in (f"compare {number} --format {form}", f"watch {number} --format {form} 2>&1"):
-        # As with `| head`: the reader is gone before the first line.
-        program = f"{sys.executable} -c 'from workers import labctl; labctl.main()' {command}"
-        done = subprocess.run(
-            ["bash", "-c", f"( sleep 1; {program}; echo $? >code ) | true"],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (Path("code").read_text().strip(), done.stderr) == (str(code), ""), command
-
-
 def test_a_wrong_field_is_pointed_at(
     lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -346,19 +218,6 @@ def test_nobody_and_a_wrong_token_may_not_submit(
     monkeypatch.setenv("LABCTL_TOKEN", token)
     assert call(monkeypatch, "submit", described(lab)) == labctl.EXIT_USAGE
     assert "labctl login" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("token", ["secret\nof two lines", "secret…"])
-def test_what_cannot_be_a_token_is_refused_and_not_printed(
-    token: str, lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LABCTL_TOKEN", token)
-    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
-    assert call(monkeypatch, "list") == labctl.EXIT_USAGE
-    message = capsys.readouterr().err
-    assert "LABCTL_TOKEN" in message
-    # The output of a pipeline can be read by many.
-    assert "secret" not in message
 
 
 def test_a_token_that_has_ended_says_how_to_get_another(
