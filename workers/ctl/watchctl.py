@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl watch`, `show`, `list`, `log` and `notes`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -42,7 +44,10 @@ def stay(client: Client, experiment_id: int, form: str = TABLE) -> int:
     """Follow an experiment that others carry out to its end; returns its exit code."""
     from workers.ctl import reportctl
 
-    experiment = progressbar.follow(err, client, experiment_id)
+    with _interrupted_says(
+        f"experiment {experiment_id} continues on {client.where}; to follow it: labctl watch {experiment_id}{same(client)}"
+    ):
+        experiment = progressbar.follow(err, client, experiment_id)
     if form == TABLE:
         show_end(client, experiment)
     else:
@@ -56,11 +61,24 @@ def carry_out(client: Client, experiment_id: int) -> int:
         return stay(client, experiment_id)
     from workers import local
 
-    with progressbar.beside(err, client, experiment_id):
+    with (
+        _interrupted_says("stopped; the same command continues from here"),
+        progressbar.beside(err, client, experiment_id),
+    ):
         local.work_through(experiment_id)
     experiment = client.experiment(experiment_id)
     show_end(client, experiment)
     return code(experiment)
+
+
+@contextmanager
+def _interrupted_says(line: str) -> Iterator[None]:
+    """Print a line if the block is interrupted; typer then ends the command with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print(Text(f"\n{line}"), soft_wrap=True)
+        raise
 
 
 def code(experiment: Json) -> int:

@@ -85,6 +85,19 @@ def test_the_exit_code_is_the_verdict(
 
 
 @pytest.mark.process
+def test_work_that_is_interrupted_says_that_the_same_command_continues_it(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    number = local.take_up(fake_lab.spec({}), say=lambda _: None)
+    monkeypatch.setattr(local, "work_through", interrupted)
+    assert call(monkeypatch, "run", str(number), "--local") == 130
+    assert "the same command continues from here" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.process
 def test_an_experiment_without_its_base_exits_with_3(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

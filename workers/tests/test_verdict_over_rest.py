@@ -17,13 +17,16 @@ from lab.errors import KeyBusy
 from lab.models import Experiment, User
 from lab.submission.duplicates import submit_under_key
 from workers import labctl
+from workers.ctl import progressbar
 from workers.ctl.clients import http
 from workers.ctl.options import EXIT_REGRESSION
 from workers.tests.conftest import FakeLab
-from workers.tests.restlab import a_worker, lab_behind, signed_in, submitted
+from workers.tests.restlab import a_worker, described, lab_behind, signed_in, submitted
 from workers.tests.test_labctl import call
 
 ROOT = Path(__file__).parents[2]
+# The shell's code for a command that was interrupted.
+INTERRUPTED = 130
 
 
 @pytest.fixture
@@ -66,6 +69,19 @@ def test_an_experiment_of_more_boots_than_a_list_counts_ends_with_its_verdict(
     with a_worker():
         assert call(monkeypatch, "watch", number) == EXIT_REGRESSION
     assert "15 of 15 boots counted" in capsys.readouterr().out
+
+
+def test_a_wait_that_is_interrupted_says_how_to_follow_the_experiment(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: progressbar.Follower) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progressbar.Follower, "look", interrupted)
+    assert call(monkeypatch, "submit", described(lab), "--wait") == INTERRUPTED
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"continues on {os.environ['LABCTL_SERVER']}" in message
+    assert f"labctl watch {Experiment.objects.get().pk}" in message
 
 
 @pytest.mark.parametrize(("ns", "code"), [(1250.0, 1), (800.0, 0)])
