@@ -13,9 +13,10 @@ from lab.models import Experiment, User
 from web.api.tests.store import TREND, fill
 from workers import labctl
 from workers.tests.conftest import FakeLab
+from workers.tests.restlab import described
 from workers.tests.test_examples import leaves, resolved
 from workers.tests.test_labctl import call
-from workers.tests.test_over_rest import alice, described, lab  # noqa: F401  fixtures
+from workers.tests.test_over_rest import alice, lab  # noqa: F401  fixtures
 
 # Commands that read, with arguments; {} stands for an experiment's number.
 BOTH_WAYS = {

@@ -5,7 +5,7 @@ import pytest
 
 from lab.comparisons.page import comparison_data
 from lab.comparisons.pair import pair_page
-from lab.models import Experiment
+from lab.models import Experiment, Variant
 from lab.tests.factories import (
     finish_builds,
     finish_run,
@@ -23,7 +23,11 @@ def measured(candidate: list[float | None]) -> Experiment:
     """An experiment whose second boots of the base took longer; None stands for a boot that never ran."""
     experiment = make_experiment(boots=len(candidate))
     base, patch = make_variant(experiment), make_variant(experiment, "p")
-    boots = {base: [100.0, 101.0, 99.0], patch: candidate, make_twin(experiment): [110.0, 111.0, 109.0]}
+    boots: dict[Variant, list[float | None]] = {
+        base: [100.0, 101.0, 99.0],
+        patch: candidate,
+        make_twin(experiment): [110.0, 111.0, 109.0],
+    }
     case = make_case(experiment)
     runs = [
         (make_run(variant, case, block=block), value)

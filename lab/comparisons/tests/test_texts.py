@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -100,7 +101,7 @@ def test_texts_are_written_without_django_and_its_tables() -> None:
 def test_other_metrics_are_named_only_where_they_hold_a_verdict_back(
     reason: str, low: float, said: str
 ) -> None:
-    numbers = {"ratio": 1.03, "low": low, "high": 1.05, "floor": 0.06, "p": 0.03, "q": 0.06}
+    numbers: dict[str, Any] = {"ratio": 1.03, "low": low, "high": 1.05, "floor": 0.06, "p": 0.03, "q": 0.06}
     assert doubt(make_cell("p", "inconclusive", reason=reason, **numbers)) == said
 
 

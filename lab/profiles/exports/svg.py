@@ -53,7 +53,7 @@ def write_svg(
         f'font-family="monospace" font-size="11" role="img">',
         f"<title>{_text(title)}</title>",
         f'<rect width="100%" height="100%" fill="#fff"/><text x="{MARGIN}" y="{MARGIN + 8}">{_text(title)}</text>',
-        f'<text x="{MARGIN}" y="{MARGIN + 8 + ROW}" fill="#666">{_left_out(np.count_nonzero(weights > 0) - len(drawn))}</text>',
+        f'<text x="{MARGIN}" y="{MARGIN + 8 + ROW}" fill="#666">{_left_out(int(np.count_nonzero(weights > 0)) - len(drawn))}</text>',
     ]
     for node in drawn.tolist():
         x, width = MARGIN + left[node] * scale, weights[node] * scale

@@ -37,7 +37,7 @@ from web.tests.browser.test_service import (
 )
 from workers import local
 from workers.tests.conftest import FakeLab, opens
-from workers.tests.test_over_rest import a_worker
+from workers.tests.restlab import a_worker
 
 __all__ = ["fake_home", "fake_lab", "lab", "patient", "pretend_kernel"]
 ROOT = Path(__file__).parents[3]
