@@ -86,7 +86,7 @@ process:
 	@.venv/bin/pytest $(PARALLEL) $(APART) -n 5 -m 'process and not ($(ALONE))'
 
 # Where the lab's data is in a fleet: the queue's tests, its races among them, and what pages and lists read.
-QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py settle_races.py queue_machine.py groups.py record.py claim_statements.py queue_places.py) $(addprefix workers/tests/test_,lease.py presence.py) lab/trends/tests/test_stale_races.py lab/submission/tests/test_build_races.py web/tests/test_whole_tables.py web/tests/test_odd_input.py lab/tests/test_postgres_moments.py lab/targets/tests/test_waiting_boots.py
+QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py settle_races.py queue_machine.py groups.py record.py claim_statements.py queue_places.py) $(addprefix workers/tests/test_,lease.py presence.py) lab/trends/tests/test_stale_races.py lab/submission/tests/test_build_races.py web/tests/test_whole_tables.py web/tests/test_odd_input.py lab/tests/test_postgres_moments.py lab/targets/tests/test_waiting_boots.py lab/targets/tests/test_far_clocks.py
 
 postgres:
 	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest $(QUEUE)

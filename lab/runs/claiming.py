@@ -181,7 +181,10 @@ def claim_build(build_id: int, *, by: str, lease_s: float | None = None, charged
 
 def _may_boot(target: Target) -> bool:
     """Return whether a locked target is usable and boots nothing now, no health check either."""
-    checked = target.checked_until is not None and target.checked_until > timezone.now()
+    checked = (
+        target.checked_until is not None
+        and Target.objects.filter(pk=target.pk, checked_until__gt=after(0.0)).exists()
+    )
     usable = target.enabled and target.quarantined_at is None and not checked
     return usable and not Run.objects.filter(target=target, state=RunState.RUNNING).exists()
 

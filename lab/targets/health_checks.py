@@ -15,6 +15,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from lab.errors import FieldRefused, NotAllowed
+from lab.leases.prepared import after
 from lab.models import Build, HealthCheck, Run, Target, Tree, User, Variant
 from lab.models.states import BuildState, ExperimentState, Outcome, Role, RunState
 from lab.people.permissions import may
@@ -108,7 +109,9 @@ def due_checks(now: datetime | None = None, name: str | None = None) -> list[str
         wanted |= Q(unchecked_since__lt=at - timedelta(hours=settings.CHECK_HOURS))
     boots = Run.objects.filter(target=OuterRef("pk"), state=RunState.RUNNING)
     # Called each second: two indexes find the wanted targets, so that no others are read.
-    rows = usable_targets().filter(wanted, ~Exists(boots), Q(checked_until=None) | Q(checked_until__lt=at))
+    rows = usable_targets().filter(
+        wanted, ~Exists(boots), Q(checked_until=None) | Q(checked_until__lt=after(0.0))
+    )
     some = (rows if name is None else rows.filter(name=name)).order_by("?")[:LOOKED_AT_ONCE]
     targets = sorted(some, key=lambda row: row.name)
     return [row.name for row in targets if has_kernel(row)]
@@ -116,22 +119,20 @@ def due_checks(now: datetime | None = None, name: str | None = None) -> list[str
 
 def claim_check(name: str, *, force: bool = False) -> Target | None:
     """Reserve a target for a check; None if it is not due, or is booting. force: due or not, in quarantine too."""
-    now = timezone.now()
-    if not force and not due_checks(now, name):
+    if not force and not due_checks(name=name):
         return None
     with transaction.atomic():
         row = Target.objects.select_for_update().filter(name=name).first()
-        if row is None or _boots(row) or (row.checked_until is not None and row.checked_until > now):
+        if row is None or _boots(row):
             return None
-        row.checked_until = now + timedelta(seconds=HELD_S)
-        row.save(update_fields=["checked_until"])
-    return row
+        # By the database's clock, as the claims of boots.
+        free = Target.objects.filter(pk=row.pk).exclude(checked_until__gt=after(0.0))
+        return row if free.update(checked_until=after(HELD_S)) else None
 
 
 def hold_check(target_id: int) -> None:
     """Keep a running check's reservation."""
-    until = timezone.now() + timedelta(seconds=HELD_S)
-    Target.objects.filter(pk=target_id).update(checked_until=until)
+    Target.objects.filter(pk=target_id).update(checked_until=after(HELD_S))
 
 
 def record_check(target_id: int, checked: Checked) -> HealthCheck:

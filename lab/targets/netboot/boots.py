@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boots over the network as the driver sees them: open, watch, close, and find those that were abandoned.
 
-The machine's side of it is machine.py.
+The machine's side of it is machine.py. Worker and web server may be on hosts whose clocks differ: the database's counts.
 """
 
 import secrets
@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from lab.errors import one_row
+from lab.leases.prepared import after
 from lab.leases.process import is_alive, worker_identity
 from lab.models import Netboot, NetbootPiece, Target
 
@@ -82,7 +84,7 @@ def open_netboot(opening: Opening) -> int:
             follows_id=opening.follows,
             kernel_sha256=opening.kernel_sha256,
             initrd_sha256=opening.initrd_sha256,
-            expires_at=_in(opening.lifetime_s),
+            expires_at=after(opening.lifetime_s),
         )
     return boot.pk
 
@@ -104,7 +106,7 @@ def forget_fetches(boot_id: int) -> None:
 
 def extend_netboot(boot_id: int, lifetime_s: float) -> None:
     """Let an open boot expire `lifetime_s` seconds from now."""
-    Netboot.objects.filter(pk=boot_id, closed_at=None).update(expires_at=_in(lifetime_s))
+    Netboot.objects.filter(pk=boot_id, closed_at=None).update(expires_at=after(lifetime_s))
 
 
 def netboot_progress(boot_id: int) -> NetbootProgress:
@@ -140,12 +142,11 @@ def close_netboot(boot_id: int) -> None:
 
 def left_on() -> list[LeftOn]:
     """Boots that nobody watches any more: their process is gone, or has let them expire."""
-    boots = Netboot.objects.filter(closed_at=None).select_related("target").order_by("pk")
-    now = timezone.now()
+    boots = Netboot.objects.filter(closed_at=None).annotate(over=Q(expires_at__lte=after(0.0)))
     return [
         LeftOn(boot.pk, boot.target.name, boot.owner, boot.created_at)
-        for boot in boots
-        if boot.expires_at <= now or not is_alive(boot.owner)
+        for boot in boots.select_related("target").order_by("pk")
+        if boot.over or not is_alive(boot.owner)
     ]
 
 
@@ -155,7 +156,3 @@ def forget_old_netboots() -> int:
     count = old.count()
     old.delete()
     return count
-
-
-def _in(seconds: float) -> datetime:
-    return timezone.now() + timedelta(seconds=seconds)

@@ -24,6 +24,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 from lab.audit.log import note_refusal
 from lab.errors import NetbootClosed, PieceRefused
+from lab.leases.prepared import after
 from lab.models import Netboot, NetbootPiece
 from lab.targets.drivers import MACHINES
 from lab.targets.netboot.files import BootFile, initrd_file, kernel_file
@@ -154,7 +155,7 @@ def keep_piece(token: str, stream: str, number: int, data: bytes, address: str =
 def boot_of(token: str) -> Netboot:
     """The open boot of a token. Raises NetbootClosed, which does not say why."""
     hashed = _hash(token)
-    boot = Netboot.objects.filter(token_sha256=hashed, closed_at=None, expires_at__gt=timezone.now()).first()
+    boot = Netboot.objects.filter(token_sha256=hashed, closed_at=None, expires_at__gt=after(0.0)).first()
     if boot is None or not boot.fetches or not hmac.compare_digest(boot.token_sha256, hashed):
         raise NetbootClosed(_CLOSED)
     return boot
@@ -164,7 +165,7 @@ def _open_boot(mac: str, address: str) -> Netboot | None:
     """The newest open boot of a card, if the caller may be its machine."""
     if not MAC.fullmatch(mac):
         return None
-    boots = Netboot.objects.filter(closed_at=None, expires_at__gt=timezone.now(), target__driver__in=MACHINES)
+    boots = Netboot.objects.filter(closed_at=None, expires_at__gt=after(0.0), target__driver__in=MACHINES)
     boot = boots.filter(target__access__mac__iexact=mac.replace("-", ":")).order_by("pk").last()
     return boot if boot and _is_expected(boot, address) else None
 
@@ -218,7 +219,7 @@ def _boot_of_files(token: str) -> Netboot:
     """Return the open boot that a files_token belongs to. Raises NetbootClosed."""
     number, _, proof = token.partition(".")
     if re.fullmatch(r"[0-9]{1,15}", number):
-        boots = Netboot.objects.filter(pk=int(number), closed_at=None, expires_at__gt=timezone.now())
+        boots = Netboot.objects.filter(pk=int(number), closed_at=None, expires_at__gt=after(0.0))
         boot = boots.filter(fetches__gt=0, received=0).first()
         if boot and constant_time_compare(proof, _proof(boot.token_sha256)):
             return boot

@@ -2,19 +2,19 @@
 """Boot into the next kernel by kexec: the machine asks with its own token, the driver offers a boot, the lab hands it out once."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models import Q
 
+from lab.leases.prepared import after
 from lab.models import Netboot
 from lab.targets.netboot.boots import close_netboot, extend_netboot
 from lab.targets.netboot.machine import Handout, boot_of, hand_over
 
-ASKED_LATELY = timedelta(seconds=15)
+ASKED_LATELY_S = 15.0
 """A machine that waits asks every few seconds."""
 # The resolution of `asked_at`: a request is held for several looks, and not each of them need write.
-NOTED = timedelta(seconds=1)
+NOTED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,10 @@ def is_left_waiting(target: str) -> bool:
 def waiting_boot(target: str) -> int | None:
     """Return the boot whose machine asks for the next one; None if it does not ask, or was restarted meanwhile."""
     boot = _waiting(target)
-    if boot is None or boot.asked_at is None or boot.fetches != 1:
+    if boot is None or boot.fetches != 1:
         return None
-    return boot.pk if boot.asked_at > timezone.now() - ASKED_LATELY else None
+    asks = Netboot.objects.filter(pk=boot.pk, asked_at__gt=after(-ASKED_LATELY_S))
+    return boot.pk if asks.exists() else None
 
 
 def next_boot(token: str, address: str) -> Following | None:
@@ -51,10 +52,9 @@ def next_boot(token: str, address: str) -> Following | None:
     The answer invalidates the token. Raises NetbootClosed: there is no next boot, the machine may switch off.
     """
     boot = boot_of(token)
-    now = timezone.now()
-    if boot.asked_at is None or boot.asked_at < now - NOTED:
-        Netboot.objects.filter(pk=boot.pk).update(asked_at=now)
-    offers = Netboot.objects.filter(follows=boot, way="kexec", closed_at=None, expires_at__gt=now)
+    not_noted = Q(asked_at=None) | Q(asked_at__lt=after(-NOTED_S))
+    Netboot.objects.filter(not_noted, pk=boot.pk).update(asked_at=after(0.0))
+    offers = Netboot.objects.filter(follows=boot, way="kexec", closed_at=None, expires_at__gt=after(0.0))
     offer = offers.filter(target=boot.target_id, fetches=0).order_by("pk").last()
     if offer is None:
         return None
@@ -67,4 +67,4 @@ def next_boot(token: str, address: str) -> Following | None:
 
 def _waiting(target: str) -> Netboot | None:
     boots = Netboot.objects.filter(target__name=target, waits=True, closed_at=None)
-    return boots.filter(expires_at__gt=timezone.now()).order_by("pk").last()
+    return boots.filter(expires_at__gt=after(0.0)).order_by("pk").last()
