@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from django.conf import settings
@@ -32,6 +33,8 @@ from lab.storage.store import Store, lab_store
 # An upload that broke off this long ago will not be finished.
 BROKEN_OFF = timedelta(days=1)
 _AT_ONCE = 500
+# To remove very many may take a bucket long, and somebody may keep an experiment meanwhile: what is needed is asked again.
+ASK_AGAIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +82,17 @@ def expire(plan: Expiry, *, home: Path | None = None) -> tuple[InventoryItem, ..
         store.remove_drafts(timezone.now() - BROKEN_OFF)
     if not plan.going:
         return ()
-    still = set(_going(plan.going, plan.before, timezone.now()))
-    going = [holding for holding in plan.going if (holding.kind, holding.name) in still]
     went: list[InventoryItem] = []
-    for place in range(0, len(going), _AT_ONCE):
+    still: set[tuple[Kind, str]] = set()
+    asked_at = -ASK_AGAIN_S
+    for place in range(0, len(plan.going), _AT_ONCE):
+        if monotonic() - asked_at >= ASK_AGAIN_S:
+            still, asked_at = set(_going(plan.going[place:], plan.before, timezone.now())), monotonic()
         removed: list[InventoryItem] = []
         try:
             # One by one, for a store may become unreachable at any of them.
-            for holding in going[place : place + _AT_ONCE]:
-                if _remove(holding, root, store):
+            for holding in plan.going[place : place + _AT_ONCE]:
+                if (holding.kind, holding.name) in still and _remove(holding, root, store):
                     removed.append(holding)  # noqa: PERF401  what was removed until then is noted
         finally:
             _note(removed)

@@ -18,8 +18,10 @@ from kernels.artifacts.store import ArtifactStore
 from lab.errors import NotAllowed
 from lab.experiments.never_delete import keep_for
 from lab.models import Bisection, Build, Experiment, Profile, Run, Sample, Standing, Triage, User
+from lab.operations import retention
 from lab.operations.retention import Expiry, expire, needed_experiments, plan_expiry
 from lab.storage.artifacts import in_use, name_in_store, send_artifact
+from lab.storage.directory import DirectoryStorage
 from lab.storage.store import Store
 from lab.submission.build_rows import find_build
 from lab.tests.factories import (
@@ -287,6 +289,29 @@ def test_what_is_in_use_or_asked_for_since_stays(home: Path, store: Store) -> No
         expire(plan)
     assert ("artifact" in world.has(used), world.has(asked)) == (True, ALL)
     assert Build.objects.get(artifact_key=key).expired_at is None
+
+
+@pytest.mark.process
+def test_what_somebody_keeps_while_much_is_being_removed_stays(
+    home: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, operator = World(home, store), make_user("carol", User.Role.OPERATOR)
+    experiments = [world.experiment(), world.experiment()]
+    world.age_all()
+    plan = plan_expiry()
+    (later,) = (row for row in experiments if not row.variants.filter(build__artifact_key=plan.going[0].name))
+    monkeypatch.setattr(retention, "_AT_ONCE", 1)
+    monkeypatch.setattr(retention, "ASK_AGAIN_S", 0.0)
+    delete = DirectoryStorage.delete
+
+    def delete_slowly(storage: DirectoryStorage, name: str) -> None:
+        keep_for(experiment_id=later.pk, by=operator, kept=True)
+        delete(storage, name)
+
+    monkeypatch.setattr(DirectoryStorage, "delete", delete_slowly)
+    expire(plan)
+    assert world.has(later) == ALL
+    assert [world.has(row) for row in experiments if row != later] == [set()]
 
 
 @pytest.mark.process
