@@ -126,8 +126,7 @@ class _Look:
         spec = spec_from_mapping(standing.spec)
         row, tree = open_named(spec, self.home, self.say)
         if measured:
-            skipped = self._skipped(tree)
-            return self._submit(spec, skipped[-1], said) if skipped else self._nothing(said)
+            return self._measure_skipped(spec, tree, said)
         new, problem = self._new(tree, tip)
         remember(row, new)
         try:
@@ -213,6 +212,16 @@ class _Look:
         except UnknownRevision:
             return []
         return [revision for revision in between if revision.commit not in done]
+
+    def _measure_skipped(self, spec: ExperimentSpec, tree: SourceTree, said: str) -> LookOutcome:
+        """Queue the newest skipped revision that can be submitted; one that cannot be keeps no older one from being measured."""
+        refused = ""
+        for revision in reversed(self._skipped(tree)):
+            try:
+                return self._submit(spec, revision, said)
+            except (SpecError, SubmissionRejected) as exc:
+                refused = refused or f"{_named(revision)} is not measured: {exc}"
+        return self._nothing(refused or said)
 
     def _submit(self, spec: ExperimentSpec, revision: Logged, problem: str) -> LookOutcome:
         name = f"{self.standing.name}: {_named(revision)}"[:200]

@@ -161,6 +161,29 @@ def test_backfill_measures_what_was_passed_over_newest_first_when_nothing_newer_
     assert Standing.objects.get().last_commit == tip
 
 
+def test_a_skipped_revision_that_cannot_be_measured_keeps_no_older_one_from_it(
+    charlie: User, fields: Callable[..., StandingFields], commit: Callable[[str], str], work: Path, home: Path
+) -> None:
+    spec = dict(fields().spec) | {"patches": [P1]}
+    standing = make_standing(by=charlie, fields=fields(spec=spec, backfill=True))
+
+    def measured() -> str | None:
+        outcome = look(standing_id=standing.pk, now=NOON, home=home)
+        assert outcome is not None
+        finish()
+        return queued_by(outcome.experiment).base_commit if outcome.experiment else None
+
+    measured()
+    older = commit("older")
+    text = (work / "fs" / "inode.c").read_text()
+    (work / "fs" / "inode.c").write_text("nothing is left\n")
+    emptied = commit("emptied")
+    (work / "fs" / "inode.c").write_text(text)
+    tip = commit("filled")
+    assert [measured() for _ in range(3)] == [tip, older, None]
+    assert f"{emptied[:12]} emptied is not measured" in Standing.objects.get().problem
+
+
 def test_a_rewritten_branch_goes_on_from_its_new_tip(
     looked: Callable[..., LookOutcome], commit: Callable[[str], str], work: Path
 ) -> None:
