@@ -130,12 +130,12 @@ class _Look:
         new, problem = self._new(tree, tip)
         remember(row, new)
         try:
-            outcome = self._submit(spec, new[-1], problem)
+            # In one transaction: a process that is killed between the two would have it measured twice.
+            return self._submit(spec, new[-1], problem, on_written=lambda _: self._note_last(tip))
         except (SpecError, SubmissionRejected) as exc:
             # This revision is not retried; the next one may be accepted.
-            outcome = self._nothing(f"{_named(new[-1])} is not measured: {exc}")
-        Standing.objects.filter(pk=standing.pk).update(last_commit=tip)
-        return outcome
+            self._note_last(tip)
+            return self._nothing(f"{_named(new[-1])} is not measured: {exc}")
 
     def _tip(self) -> str:
         """Return the newest commit of the branch, without fetching it."""
@@ -223,7 +223,17 @@ class _Look:
                 refused = refused or f"{_named(revision)} is not measured: {exc}"
         return self._nothing(refused or said)
 
-    def _submit(self, spec: ExperimentSpec, revision: Logged, problem: str) -> LookOutcome:
+    def _note_last(self, tip: str) -> None:
+        Standing.objects.filter(pk=self.standing.pk).update(last_commit=tip)
+
+    def _submit(
+        self,
+        spec: ExperimentSpec,
+        revision: Logged,
+        problem: str,
+        *,
+        on_written: Callable[[Experiment], None] = lambda _: None,
+    ) -> LookOutcome:
         name = f"{self.standing.name}: {_named(revision)}"[:200]
         experiment = submit_experiment(
             spec=spec.model_copy(update={"base": revision.commit, "name": name}),
@@ -231,6 +241,7 @@ class _Look:
             origin=self.standing,
             home=self.home,
             on_progress=self.say,
+            on_written=on_written,
         )
         return LookOutcome(self.standing.name, experiment.pk, problem)
 

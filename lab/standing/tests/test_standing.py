@@ -26,6 +26,7 @@ from lab.standing.changes import (
 )
 from lab.standing.new_revisions import LookOutcome, boots_of_a_day, due_standings, look
 from lab.standing.quiet_hours import is_quiet
+from lab.submission.submit import submit_experiment
 from lab.tests.factories import make_user
 from lab.tests.tiny_tree import git, make_tiny_tree
 
@@ -131,6 +132,24 @@ def test_of_several_new_revisions_the_newest_is_measured_and_the_others_are_told
     finish()
     # It stays said until there is something else to say.
     assert looked().problem == outcome.problem
+
+
+def test_a_look_that_is_killed_when_it_has_queued_a_revision_has_it_measured_once(
+    looked: Callable[..., LookOutcome], commit: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tip = commit("second")
+
+    def then_killed(**named: Any) -> Experiment:
+        submit_experiment(**named)
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lab.standing.new_revisions.submit_experiment", then_killed)
+        with pytest.raises(SystemExit):
+            looked()
+    finish()
+    assert looked().experiment is None
+    assert Experiment.objects.filter(base_commit=tip).count() == 1
 
 
 def test_what_is_pushed_while_one_is_measured_waits_for_it(
