@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernels.files.scratch import remove_tree
 from lab.errors import LabError
-from lab.runs.pages import raw_profiles, runs_under_way
+from lab.runs.pages import is_under_way, raw_profiles, runs_under_way
 from lab.storage.files import drop_tail, name_in_store, name_of
 from lab.storage.raw_profiles import raw_path
 from lab.storage.store import Store, lab_store
@@ -63,12 +63,11 @@ def _send_all(store: Store, home: Path) -> int:
         }
         busy = runs_under_way([int(match[1]) for match in folders.values()])
         over = [path for path in folders if path.name not in busy and path.is_dir()]
-        for folder in over:
-            _send(store, home, folder)
-        return len(over)
+        return sum(_send(store, home, folder) for folder in over)
 
 
-def _send(store: Store, home: Path, folder: Path) -> None:
+def _send(store: Store, home: Path, folder: Path) -> bool:
+    """Send the files of one boot and remove them here; False if the boot, once returned to the queue, has begun again meanwhile."""
     for path in sorted(folder.iterdir()):
         if path.is_file() and not path.is_symlink() and not _NOT_SENT.fullmatch(path.name):
             with path.open("rb") as file:
@@ -79,7 +78,11 @@ def _send(store: Store, home: Path, folder: Path) -> None:
         if path.exists() and not store.has(name_of(path, home)):
             with path.open("rb") as file:
                 store.put(name_of(path, home), file)
+    # The sending of many boots may take minutes, and a boot that is returned to the queue keeps its attempt, and so its folder.
+    if is_under_way(folder.name):
+        return False
     remove_tree(folder)
     for path in raw:
         with suppress(OSError):
             path.unlink(missing_ok=True)
+    return True

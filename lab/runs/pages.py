@@ -113,6 +113,11 @@ def runs_under_way(among: Collection[int]) -> set[str]:
     return {f"{pk}-{attempt}" for pk, attempt in busy}
 
 
+def is_under_way(folder: str) -> bool:
+    """Return whether a boot writes to the folder of this name, `<id>-<attempt>`, now."""
+    return folder in runs_under_way([int(folder.partition("-")[0])])
+
+
 def raw_profiles(run_id: int) -> tuple[str, ...]:
     """The SHA-256 of each perf.data that a boot left."""
     profiles = Profile.objects.filter(run=run_id).exclude(perf_data_sha256="")

@@ -7,12 +7,15 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+from django.core.files import File
 
 from lab.models import Run
+from lab.runs.claiming import claim_next_run
+from lab.runs.hand_back import release
 from lab.runs.pages import runs_under_way
 from lab.storage.directory import DirectoryStorage
 from lab.storage.store import Store
-from lab.tests.factories import make_grid
+from lab.tests.factories import ME, finish_builds, make_grid
 from workers import run_files
 
 
@@ -48,3 +51,32 @@ def test_a_boot_that_begins_while_files_are_looked_for_keeps_them(
     assert not sent.exists()
     assert store.read(f"runs/{over.pk}-0/console.log", 100) == b"Linux"
     assert all((path / "console.log").exists() for path in kept)
+
+
+@pytest.mark.process
+@pytest.mark.django_db
+def test_a_boot_that_begins_again_in_its_folder_while_others_are_sent_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = make_grid(blocks=2)
+    finish_builds(experiment)
+    home = tmp_path / "home"
+    # A worker that is restarted returns its boot to the queue, and leaves its folder.
+    claim = claim_next_run(target="guest", by=ME)
+    assert claim is not None
+    begun = folder(home, Run.objects.get(pk=claim.id))
+    assert release(claim)
+    over = folder(home, experiment.runs.exclude(pk=claim.id).order_by("position")[0])
+
+    class Slow(DirectoryStorage):
+        def _save(self, name: str, content: File[bytes]) -> str:
+            # Meanwhile that worker is back.
+            claim_next_run(target="guest", by=ME)
+            return super()._save(name, content)
+
+    (tmp_path / "store").mkdir()
+    monkeypatch.setattr(run_files, "lab_store", lambda: Store(Slow(location=str(tmp_path / "store"))))
+    assert run_files.send_runs(home) == 1
+    assert Run.objects.get(pk=claim.id).state == "running"
+    assert (begun / "console.log").exists()
+    assert not over.exists()
