@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import signal
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,8 @@ from kernels.artifacts.store import ArtifactStore
 from lab.errors import NotAllowed
 from lab.experiments.never_delete import keep_for
 from lab.models import Bisection, Build, Experiment, Profile, Run, Sample, Standing, Triage, User
-from lab.operations import retention
 from lab.operations.retention import Expiry, expire, needed_experiments, plan_expiry
 from lab.storage.artifacts import in_use, name_in_store, send_artifact
-from lab.storage.directory import DirectoryStorage
 from lab.storage.store import Store
 from lab.submission.build_rows import find_build
 from lab.tests.factories import (
@@ -35,27 +32,9 @@ from lab.tests.factories import (
     make_user,
     make_variant,
 )
-from lab.tests.fresh_python import run_python
-from lab.tests.labs import ROOT
 from lab.tests.made import key_of, make_artifact
 from lab.tests.stores import directory_store
 
-# A process is killed when it has written half of a file into the store.
-KILLED = """
-import io, os, signal, sys
-from django.conf import settings
-settings.configure()
-from lab.storage.directory import DirectoryStorage
-from lab.storage.store import Store
-
-class Half(io.BytesIO):
-    def read(self, size=-1):
-        if self.tell():
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().read(size)
-
-Store(DirectoryStorage(location=sys.argv[1])).put(sys.argv[2], Half(bytes(2 << 20)))
-"""
 NOW = timezone.now()
 OLD = NOW - timedelta(days=100)
 
@@ -292,29 +271,6 @@ def test_what_is_in_use_or_asked_for_since_stays(home: Path, store: Store) -> No
 
 
 @pytest.mark.process
-def test_what_somebody_keeps_while_much_is_being_removed_stays(
-    home: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world, operator = World(home, store), make_user("carol", User.Role.OPERATOR)
-    experiments = [world.experiment(), world.experiment()]
-    world.age_all()
-    plan = plan_expiry()
-    (later,) = (row for row in experiments if not row.variants.filter(build__artifact_key=plan.going[0].name))
-    monkeypatch.setattr(retention, "_AT_ONCE", 1)
-    monkeypatch.setattr(retention, "ASK_AGAIN_S", 0.0)
-    delete = DirectoryStorage.delete
-
-    def delete_slowly(storage: DirectoryStorage, name: str) -> None:
-        keep_for(experiment_id=later.pk, by=operator, kept=True)
-        delete(storage, name)
-
-    monkeypatch.setattr(DirectoryStorage, "delete", delete_slowly)
-    expire(plan)
-    assert world.has(later) == ALL
-    assert [world.has(row) for row in experiments if row != later] == [set()]
-
-
-@pytest.mark.process
 def test_a_removed_kernel_that_is_needed_again_is_queued(world: World) -> None:
     old = world.experiment()
     world.age_all()
@@ -337,27 +293,6 @@ def test_what_a_sending_left_that_broke_off_goes_after_a_day(home: Path, store: 
         ("artifact", key_of(99), 4)
     ]
     assert world.made == 0
-
-
-@pytest.mark.process
-def test_what_a_killed_process_was_sending_keeps_nothing_from_going_and_goes_after_a_day(
-    home: Path, store: Store
-) -> None:
-    world, place = World(home, store), Path(store.storage.location)
-    old = world.experiment()
-    build = old.variants.get().build
-    assert build is not None
-    for name in (name_in_store(build.artifact_key, "ab" * 32), f"compiled/{'c' * 64}"):
-        done = run_python(["-c", KILLED, str(place), name], {"PYTHONPATH": str(ROOT)}, ROOT)
-        assert done.returncode == -signal.SIGKILL
-    drafts = set(place.rglob(".*"))
-    assert len(drafts) == 2
-    expire(plan_expiry())
-    assert drafts == set(place.rglob(".*"))
-    world.age_all()
-    expire(plan_expiry())
-    assert world.has(old) == set()
-    assert [path for path in place.rglob("*") if path.is_file()] == []
 
 
 def test_what_no_row_tells_of_goes_by_its_own_age(home: Path, store: Store) -> None:

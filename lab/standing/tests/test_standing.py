@@ -26,7 +26,6 @@ from lab.standing.changes import (
 )
 from lab.standing.new_revisions import LookOutcome, boots_of_a_day, due_standings, look
 from lab.standing.quiet_hours import is_quiet
-from lab.submission.submit import submit_experiment
 from lab.tests.factories import make_user
 from lab.tests.tiny_tree import git, make_tiny_tree
 
@@ -134,24 +133,6 @@ def test_of_several_new_revisions_the_newest_is_measured_and_the_others_are_told
     assert looked().problem == outcome.problem
 
 
-def test_a_look_that_is_killed_when_it_has_queued_a_revision_has_it_measured_once(
-    looked: Callable[..., LookOutcome], commit: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tip = commit("second")
-
-    def then_killed(**named: Any) -> Experiment:
-        submit_experiment(**named)
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        patch.setattr("lab.standing.new_revisions.submit_experiment", then_killed)
-        with pytest.raises(SystemExit):
-            looked()
-    finish()
-    assert looked().experiment is None
-    assert Experiment.objects.filter(base_commit=tip).count() == 1
-
-
 def test_what_is_pushed_while_one_is_measured_waits_for_it(
     looked: Callable[..., LookOutcome], commit: Callable[[str], str]
 ) -> None:
@@ -178,29 +159,6 @@ def test_backfill_measures_what_was_passed_over_newest_first_when_nothing_newer_
         finish()
     assert order == [tip, newer, older]
     assert Standing.objects.get().last_commit == tip
-
-
-def test_a_skipped_revision_that_cannot_be_measured_keeps_no_older_one_from_it(
-    charlie: User, fields: Callable[..., StandingFields], commit: Callable[[str], str], work: Path, home: Path
-) -> None:
-    spec = dict(fields().spec) | {"patches": [P1]}
-    standing = make_standing(by=charlie, fields=fields(spec=spec, backfill=True))
-
-    def measured() -> str | None:
-        outcome = look(standing_id=standing.pk, now=NOON, home=home)
-        assert outcome is not None
-        finish()
-        return queued_by(outcome.experiment).base_commit if outcome.experiment else None
-
-    measured()
-    older = commit("older")
-    text = (work / "fs" / "inode.c").read_text()
-    (work / "fs" / "inode.c").write_text("nothing is left\n")
-    emptied = commit("emptied")
-    (work / "fs" / "inode.c").write_text(text)
-    tip = commit("filled")
-    assert [measured() for _ in range(3)] == [tip, older, None]
-    assert f"{emptied[:12]} emptied is not measured" in Standing.objects.get().problem
 
 
 def test_a_rewritten_branch_goes_on_from_its_new_tip(
