@@ -12,6 +12,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
+from kernels.files.scratch import remove_tree
 from kernels.processes.environment import minimal
 from workers.errors import MachineUnfit, ServiceFailed
 from workers.service.place import ServicePlace, account, folder_of
@@ -55,6 +56,11 @@ def make_cluster(place: ServicePlace) -> None:
     folder_of(place.cluster, owner)
     if (place.cluster / "PG_VERSION").is_file():
         return
+    # initdb writes PG_VERSION early: if it is killed, the folder looks like a cluster and is none.
+    begun = place.cluster.with_name(f"{place.cluster.name}.begun")
+    if begun.exists():
+        remove_tree(begun)
+    folder_of(begun, owner)
     secret = place.folder / "postgres.password"
     secret.touch(mode=0o600)
     secret.write_text(secrets.token_urlsafe(32))
@@ -63,7 +69,7 @@ def make_cluster(place: ServicePlace) -> None:
     handed.write_text(secret.read_text() + "\n")
     if owner is not None:
         os.chown(handed, owner.pw_uid, owner.pw_gid)
-    command = [str(programs(place.cluster) / "initdb"), "--pgdata", str(place.cluster), "--username", USER]
+    command = [str(programs(place.cluster) / "initdb"), "--pgdata", str(begun), "--username", USER]
     command += [
         "--auth",
         "scram-sha-256",
@@ -74,6 +80,7 @@ def make_cluster(place: ServicePlace) -> None:
         "--locale",
         "C.UTF-8",
     ]
+    failed = f"PostgreSQL's cluster could not be made in {place.cluster}"
     try:
         done = subprocess.run(
             [*as_user(USER), *command],
@@ -85,10 +92,13 @@ def make_cluster(place: ServicePlace) -> None:
         )
     except FileNotFoundError as exc:
         raise MachineUnfit(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc
+    except subprocess.TimeoutExpired as exc:
+        raise ServiceFailed(f"{failed} in {_INITDB_S:g} s") from exc
     finally:
         handed.unlink()
     if done.returncode:
-        raise ServiceFailed(f"PostgreSQL's cluster could not be made in {place.cluster}", done.stderr[-2000:])
+        raise ServiceFailed(failed, done.stderr[-2000:])
+    begun.rename(place.cluster)
 
 
 def as_user(name: str) -> list[str]:

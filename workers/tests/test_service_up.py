@@ -78,6 +78,38 @@ def test_without_postgresql_or_redis_the_package_is_named(
         redis.command(place, redis.RedisNetwork())
 
 
+@pytest.mark.process
+def test_a_cluster_whose_making_was_killed_is_made_again(
+    place: ServicePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "PROGRAMS", tmp_path / "programs")
+    a_version(tmp_path / "programs", "15")
+    initdb = tmp_path / "programs/15/bin/initdb"
+    initdb.write_text(
+        '#!/bin/sh\necho 15 >"$2/PG_VERSION"\n[ -e "$0.killed" ] || { : >"$0.killed"; kill -9 $$; }\n: >"$2/whole"\n'
+    )
+    initdb.chmod(0o755)
+    with pytest.raises(ServiceFailed, match="could not be made"):
+        postgres.make_cluster(place)
+    postgres.make_cluster(place)
+    assert {path.name for path in place.cluster.iterdir()} == {"PG_VERSION", "whole"}
+    assert [path.name for path in place.cluster.parent.glob("*.begun")] == []
+
+
+@pytest.mark.process
+def test_a_cluster_that_takes_too_long_to_make_is_an_error_of_its_own(
+    place: ServicePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "PROGRAMS", tmp_path / "programs")
+    monkeypatch.setattr(postgres, "_INITDB_S", 0.05)
+    a_version(tmp_path / "programs", "15")
+    initdb = tmp_path / "programs/15/bin/initdb"
+    initdb.write_text("#!/bin/sh\nexec sleep 60\n")
+    initdb.chmod(0o755)
+    with pytest.raises(ServiceFailed, match="could not be made"):
+        postgres.make_cluster(place)
+
+
 def test_a_disk_that_is_nearly_full_is_refused_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
