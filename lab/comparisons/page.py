@@ -38,6 +38,7 @@ from lab.comparisons.shape import (
 )
 from lab.experiments.counts import count_experiments, exit_code
 from lab.experiments.page import get_experiment
+from lab.experiments.shown_description import case_titles
 from lab.figures import medians_ratio
 from lab.from_attributes import attributes, from_attributes
 from lab.models import Case, Comparison, Effect, Experiment, Run, Variant
@@ -89,6 +90,7 @@ def comparison_page(experiment_id: int, *, link: str = "") -> ComparisonPage:
         runs[run.case_id].append(run)
     spreads = case_spreads(experiment_id)
     cases = list(row.cases.all())
+    titles = case_titles(cases)
     boots = {case.pk: _boots(runs[case.pk], spreads[case.pk]) for case in cases}
     compared = row.comparisons.exclude(variant__state=VariantState.PRUNED).select_related("variant")
     rows, effects = list(compared.order_by("pk")), list(row.effects.order_by("pk"))
@@ -103,6 +105,7 @@ def comparison_page(experiment_id: int, *, link: str = "") -> ComparisonPage:
         cases=[
             _case(
                 case,
+                titles[case.pk],
                 runs[case.pk],
                 boots[case.pk],
                 _metrics(case, rows, effects, spreads[case.pk]),
@@ -151,6 +154,7 @@ def _median_boots(runs: Sequence[Run], primary: MetricSpread | None) -> Iterable
 
 def _case(
     case: Case,
+    title: str,
     runs: Sequence[Run],
     boots: CaseBoots,
     metrics: list[MetricData],
@@ -160,7 +164,7 @@ def _case(
         id=case.pk,
         workload=case.workload,
         preset=case.preset,
-        title=str(case),
+        title=title,
         params=case.params,
         metrics=metrics,
         lines=[

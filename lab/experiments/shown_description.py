@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The description of an experiment as pages and the API show it, and its cases."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,30 @@ def case_views(experiment: Experiment) -> tuple[CaseView, ...]:
 def case_view(case: Case) -> CaseView:
     """Return one case as pages show it."""
     return CaseView(case.pk, case.position, case.workload, case.preset, case.params)
+
+
+def case_titles(cases: Sequence[Case]) -> dict[int, str]:
+    """Return the title of each case of an experiment by its key, each a different one.
+
+    "showgids (smoke)", or "showgids (smoke, threads=2)" with the parameters in which cases of one workload and preset differ.
+    """
+    titles = {}
+    for case in cases:
+        alike = [other for other in cases if str(other) == str(case)]
+        own = _told_apart(case, alike) if len(alike) > 1 else ""
+        titles[case.pk] = f"{str(case).removesuffix(')')}, {own})" if own else str(case)
+    return titles
+
+
+def _told_apart(case: Case, alike: Sequence[Case]) -> str:
+    """Return the parameters in which a case differs from others of its title, and its place if another has the same."""
+    names = sorted({name for other in alike for name in other.params})
+    differ = [
+        name for name in names if any(other.params.get(name) != case.params.get(name) for other in alike)
+    ]
+    words = [f"{name}={json.dumps(case.params[name])}" for name in differ if name in case.params]
+    same = [other for other in alike if other.params == case.params]
+    return ", ".join([*words, f"case {case.position + 1}"] if len(same) > 1 or not words else words)
 
 
 def shown_description(experiment_id: int) -> dict[str, Any]:

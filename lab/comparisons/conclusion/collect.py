@@ -15,7 +15,7 @@ from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kern
 from lab.comparisons.conclusion.locks import changes_locks, lock_facts
 from lab.comparisons.shape import ConclusionData
 from lab.experiments.kernel_notes import runs_code_of_base
-from lab.experiments.shown_description import case_view
+from lab.experiments.shown_description import case_titles
 from lab.models import Case, Comparison, Experiment, Run, Variant
 from lab.models.states import BuildState, Purpose, Role, RunState, VariantState
 from lab.statistics.verdict import FALSE_DISCOVERIES
@@ -88,6 +88,7 @@ def _cases(
     """Yield the cases; a workload that occurs once is named without its preset. base: the name of its kernel."""
     cases = list(row.cases.all())
     times = Counter(case.workload for case in cases)
+    titles = case_titles(cases)
     together = _together(row, cases) if comparisons else {}
     for case in cases:
         points: dict[str, list[MetricFact]] = defaultdict(list)
@@ -100,7 +101,7 @@ def _cases(
         ends = {failed.kernel: failed for failed in _failed(runs, case.pk)}
         yield CaseFacts(
             case.pk,
-            case.workload if times[case.workload] == 1 else case_view(case).title,
+            case.workload if times[case.workload] == 1 else titles[case.pk],
             {name: tuple(each) for name, each in points.items()},
             tuple(control),
             tuple(failed for kernel, failed in ends.items() if kernel != base),

@@ -205,6 +205,7 @@ def _measured(of: _Of, data: ComparisonData, case: CaseData, metric: MetricData)
     value = cell["median"] if cell and cell["median"] is not None else spread["median"] if spread else None
     misc: Item = {"experiment": data["experiment"]["id"], "clock": data["experiment"]["clock"]}
     misc |= {"better": metric["better"], "primary": metric["primary"], "permalink": data["permalink"]}
+    misc["case"] = case["title"]
     if spread:
         misc["spread"] = dict(spread)
     if cell:

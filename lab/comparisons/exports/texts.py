@@ -12,7 +12,7 @@ from lab.one_line import one_line
 COLUMNS = (
     *("workload", "preset", "metric", "unit", "better", "primary", "variant", "role", "boots", "base_median"),
     *("median", "ratio", "low", "high", "verdict", "boots_needed", "p", "q", "effect", "floor", "margin"),
-    *("partial", "reason", "notes", "medians_ratio"),
+    *("partial", "reason", "notes", "medians_ratio", "title"),
 )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from junitparser import JUnitXml
 from pytest_django import DjangoDbBlocker
 
 from lab.comparisons.exports.formats import REPORT_FORMS
@@ -17,6 +18,7 @@ from lab.comparisons.exports.kcidb import patchset_hash, write_kcidb
 from lab.comparisons.exports.matrix import write_matrix
 from lab.comparisons.page import comparison_data
 from lab.errors import SpecError, UnknownRow
+from lab.experiments.shown_description import case_titles
 from lab.models import Build, Experiment, Run, Tree
 from lab.models.states import BuildState, ExperimentState, Outcome, Purpose, VariantState
 from lab.tests.comparisons import HOSTILE
@@ -96,6 +98,40 @@ def test_kcidb_calls_a_regression_a_failure_and_plain_measurements_done(worse: E
     failed = next(entry for entry in report["tests"] if entry["status"] == "FAIL")
     assert failed["number"] == {"value": 120.15, "unit": "ns"}
     assert failed["misc"]["comparison"]["verdict"] == "regression"
+
+
+def test_every_report_tells_two_cases_of_one_workload_and_preset_apart() -> None:
+    experiment = make_experiment(boots=8)
+    make_patch_switch(experiment, "p")
+    unpatched, other = make_variant(experiment), make_variant(experiment, "p")
+    few, many = (make_case(experiment, params={"threads": number, "opens": 100}) for number in (2, 8))
+    runs = [
+        (make_run(variant, case, block=block), value)
+        for case, patched in ((few, WORSE), (many, BASE))
+        for variant, series in ((unpatched, BASE), (other, patched))
+        for block, value in enumerate(series)
+    ]
+    finish_builds(experiment)
+    for run, value in runs:
+        finish_run(run, {"ns_per_open": [1e6, value or 0.0]})
+    data = comparison_data(experiment.pk)
+    titles = ["showgids (smoke, threads=2)", "showgids (smoke, threads=8)"]
+    assert [case["title"] for case in data["cases"]] == titles
+    assert "showgids (smoke, threads=2)" in data["conclusion"]["text"]
+    suites = [suite.name for suite in JUnitXml.fromstring(REPORT_FORMS["junit"].render(data).encode())]
+    assert suites == ["kernels", *titles]
+    for form in ("ktap", "markdown", "reply", "csv"):
+        text = REPORT_FORMS[form].render(data)
+        assert all(title in text for title in titles), form
+    tests = {entry["id"]: entry for entry in kcidb(experiment)["tests"]}
+    assert {entry["misc"]["case"] for entry in tests.values() if "number" in entry} == set(titles)
+
+
+def test_two_equal_cases_are_told_apart_by_their_places() -> None:
+    experiment = make_experiment()
+    cases = [make_case(experiment), make_case(experiment), make_case(experiment, preset="small")]
+    titles = ["showgids (smoke, case 1)", "showgids (smoke, case 2)", "showgids (small)"]
+    assert list(case_titles(cases).values()) == titles
 
 
 def test_kcidb_calls_improvement_a_pass_and_what_cannot_be_told_done() -> None:
