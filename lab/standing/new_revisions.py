@@ -32,6 +32,8 @@ from lab.submission.tree_history import open_named, remember
 
 SHORT = 12
 BUDGET_OVER = timedelta(hours=24)
+# Each look retries refused revisions, and each of them takes as long as a preview.
+MOST_TRIED = 10
 
 OnProgress = Callable[[str], None]
 
@@ -201,17 +203,27 @@ class _Look:
             f"{over} {'revision' if over == 1 else 'revisions'} before {tip[:SHORT]} skipped{later}",
         )
 
+    def _measure_skipped(self, spec: ExperimentSpec, tree: SourceTree, said: str) -> LookOutcome:
+        """Queue the newest of the skipped revisions that is not refused: a patch need not apply to each."""
+        refused = ""
+        for revision in reversed(self._skipped(tree)[-MOST_TRIED:]):
+            try:
+                return self._submit(spec, revision, said)
+            except (SpecError, SubmissionRejected) as exc:
+                refused = refused or f"{_named(revision)} is not measured: {exc}"
+        return self._nothing(refused or said)
+
     def _skipped(self, tree: SourceTree) -> list[Logged]:
         """Return the revisions between the first and the last measured one that were not measured, the newest last."""
         done = dict(self.standing.experiments.order_by("pk").values_list("base_commit", "pk"))
-        first = next(iter(done), self.standing.last_commit)
-        if first == self.standing.last_commit:
-            return []
-        try:
-            between = line(tree, resolve(tree, first), resolve(tree, self.standing.last_commit))
-        except UnknownRevision:
-            return []
-        return [revision for revision in between if revision.commit not in done]
+        for first in done:
+            try:
+                between = line(tree, resolve(tree, first), resolve(tree, self.standing.last_commit))
+            except UnknownRevision:
+                # Before a rewritten branch's first revision, or the last one itself.
+                continue
+            return [revision for revision in between if revision.commit not in done]
+        return []
 
     def _measure_skipped(self, spec: ExperimentSpec, tree: SourceTree, said: str) -> LookOutcome:
         """Queue the newest skipped revision that can be submitted; one that cannot be keeps no older one from being measured."""

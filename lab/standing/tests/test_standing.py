@@ -26,67 +26,11 @@ from lab.standing.changes import (
 )
 from lab.standing.new_revisions import LookOutcome, boots_of_a_day, due_standings, look
 from lab.standing.quiet_hours import is_quiet
+from lab.standing.tests.conftest import NOON, SECRET
 from lab.tests.factories import make_user
-from lab.tests.tiny_tree import git, make_tiny_tree
+from lab.tests.tiny_tree import git
 
 pytestmark = [pytest.mark.django_db, pytest.mark.process]
-NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-SECRET = "a secret of enough characters"
-
-
-@pytest.fixture
-def charlie() -> User:
-    return make_user("charlie", User.Role.OPERATOR)
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    return make_tiny_tree(tmp_path / "linux")
-
-
-@pytest.fixture
-def commit(work: Path) -> Callable[[str], str]:
-    """Commit a change to the branch main; returns its id."""
-
-    def make(subject: str) -> str:
-        (work / "fs" / "inode.c").write_text(f"/* {subject} */\n" + (work / "fs" / "inode.c").read_text())
-        git(work, "commit", "-q", "-a", "-m", subject)
-        return git(work, "rev-parse", "HEAD").strip()
-
-    return make
-
-
-@pytest.fixture
-def fields(work: Path) -> Callable[..., StandingFields]:
-    def make(**more: Any) -> StandingFields:
-        spec = {
-            "name": "x",
-            "git": str(work),
-            "base": "v6.1",
-            "cases": [{"workload": "showgids", "preset": "smoke"}],
-            "measure": {"boots": 3},
-        }
-        defaults: dict[str, Any] = {"name": "nightly", "spec": spec, "branch": "main", "secret": SECRET}
-        return StandingFields(**(defaults | more))
-
-    return make
-
-
-@pytest.fixture
-def standing(charlie: User, fields: Callable[..., StandingFields]) -> Standing:
-    return make_standing(by=charlie, fields=fields())
-
-
-@pytest.fixture
-def looked(standing: Standing, home: Path) -> Callable[..., LookOutcome]:
-    def once(now: datetime = NOON) -> LookOutcome:
-        outcome = look(standing_id=standing.pk, now=now, home=home)
-        assert outcome is not None
-        standing.refresh_from_db()
-        assert standing.problem == outcome.problem
-        return outcome
-
-    return once
 
 
 def queued_by(experiment: int | None) -> Experiment:
@@ -141,24 +85,6 @@ def test_what_is_pushed_while_one_is_measured_waits_for_it(
     assert looked() == LookOutcome("nightly", None, f"{tip[:12]} waits for experiment {first}")
     finish()
     assert queued_by(looked().experiment).base_commit == tip
-
-
-def test_backfill_measures_what_was_passed_over_newest_first_when_nothing_newer_waits(
-    looked: Callable[..., LookOutcome], commit: Callable[[str], str], standing: Standing
-) -> None:
-    Standing.objects.update(backfill=True)
-    looked()
-    finish()
-    older, newer, tip = commit("a"), commit("b"), commit("c")
-    order = []
-    for _ in range(4):
-        outcome = looked()
-        if outcome.experiment:
-            order.append(queued_by(outcome.experiment).base_commit)
-            assert looked().experiment is None
-        finish()
-    assert order == [tip, newer, older]
-    assert Standing.objects.get().last_commit == tip
 
 
 def test_a_rewritten_branch_goes_on_from_its_new_tip(
