@@ -17,6 +17,7 @@ from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Build, Experiment, Run, User
 from lab.models.states import ExperimentState
 from lab.submission.duplicates import Submitted
+from lab.submission.preview import Preview
 from lab.tests.factories import make_build, make_experiment, make_grid, make_patch_switch
 from web.cloned import typed_from
 from web.forms import describe
@@ -99,6 +100,19 @@ def test_a_clone_remembers_where_it_came_from(submitter: Client, monkeypatch: py
     for origin in (str(row.pk), "999999", "x", ""):
         submitter.post("/experiments/new", {**FILLED, "origin": origin})
     assert origins == [row, None, None, None]
+
+
+@pytest.mark.parametrize("damage", ["", "[["])
+def test_a_clones_description_is_still_of_a_clone_after_a_preview_or_an_error(
+    damage: str, submitter: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = make_experiment()
+    preview = Preview((), 2, 60, 9, 754.0, ())
+    monkeypatch.setattr("web.views.submission.preview_here", lambda **_: preview)
+    toml = f'tree = "debian-6.1"\n[[cases]]\nworkload = "showgids"\npreset = "smoke"\n{damage}'
+    posted = {"toml": toml, "origin": str(row.pk), "preview": "1"}
+    text = submitter.post("/experiments/new", posted).content.decode()
+    assert text.count(f'name="origin" value="{row.pk}"') == 2
 
 
 def test_the_submitter_cancels_after_being_asked(submitter: Client, alice: User) -> None:

@@ -168,11 +168,13 @@ def test_what_a_worker_refuses_comes_back_beside_its_field(
 
 def test_a_description_as_toml_is_handed_over_too(submitter: Client, source: str) -> None:
     toml = f'name = "x"\ngit = "{source}"\nbase = "v9"\n[[cases]]\nworkload = "showgids"\npreset = "smoke"\n'
-    page = submitter.post("/experiments/new", {"toml": toml, "preview": "1"}).headers["Location"]
+    posted = {"toml": toml, "preview": "1", "origin": str(make_experiment().pk)}
+    page = submitter.post("/experiments/new", posted).headers["Location"]
     fetch_all()
     text = submitter.get(page).content.decode()
     assert "has no revision" in text
     assert "v9" in re.search(r'<textarea id="toml".*?</textarea>', text, re.DOTALL)[0]  # type: ignore[index]
+    assert f'name="origin" value="{posted["origin"]}"' in text
 
 
 def test_a_cancelled_preview_gives_the_form_back(submitter: Client, form: dict[str, Any]) -> None:

@@ -103,7 +103,8 @@ def _result(row: Fetch) -> FormPage:
     typed: TypedForm | None
     if "typed" not in row.form:
         toml = str(row.form.get("toml", ""))
-        page = FormPage(fresh(submission_choices()), toml=toml, previewing=previewing)
+        empty = replace(fresh(submission_choices()), origin=str(row.origin_id or ""))
+        page = FormPage(empty, toml=toml, previewing=previewing)
         typed = None
     else:
         arrived = with_fetched(

@@ -79,9 +79,10 @@ def _taken(
 
 def _submit_toml(request: HttpRequest) -> HttpResponse:
     previewing = "preview" in request.POST
-    page = FormPage(fresh(submission_choices()), toml=request.POST["toml"], previewing=previewing)
     key = request.POST.get("key", "")
     origin, by = request.POST.get("origin", ""), person(request)
+    typed = replace(fresh(submission_choices()), origin=origin)
+    page = FormPage(typed, toml=request.POST["toml"], previewing=previewing)
     try:
         mapping = toml_mapping(page.toml.encode())
         try:
