@@ -37,7 +37,18 @@ def stored_description(experiment_id: int) -> dict[str, Any]:
 
 def description_as_toml(description: Mapping[str, Any]) -> str:
     """A description as the file that labctl reads."""
-    return tomli_w.dumps(in_order(without_defaults(description)), multiline_strings=True)
+    plain = in_order(without_defaults(description))
+    # A text over several lines would lose the CR of each CRLF, and with it the patch of a file that has them.
+    return tomli_w.dumps(plain, multiline_strings=not any("\r\n" in text for text in _texts(plain)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts of a description."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for member in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(member)
 
 
 def in_order(description: Mapping[str, Any], part: type[BaseModel] | None = ExperimentSpec) -> dict[str, Any]:

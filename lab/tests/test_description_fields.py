@@ -40,6 +40,12 @@ def test_a_description_as_toml_keeps_the_field(field: str) -> None:
     assert spec_from_mapping(tomllib.loads(text)) == spec
 
 
+def test_a_description_as_toml_keeps_the_line_ends_of_a_patch() -> None:
+    text = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\r\n+b\r\n"
+    read = tomllib.loads(description_as_toml({"patches": [{"name": "p", "text": text}]}))
+    assert read["patches"][0]["text"] == text
+
+
 # A reproducer names the tree and its base by what they were then, and says itself which experiment it repeats.
 @pytest.mark.parametrize("field", sorted(set(SETS) - NOTED - URGENCY - REPRODUCED - {"tree", "git", "base"}))
 def test_a_reproducer_keeps_the_field(field: str, db: None) -> None:

@@ -62,6 +62,17 @@ def test_a_reproducer_is_a_description_of_the_very_same_sources(describe: Descri
 
 
 @pytest.mark.process
+def test_a_reproducer_keeps_the_line_ends_of_a_file_from_windows(describe: Describe, home: Path) -> None:
+    diff = (
+        "diff --git a/fs/new.c b/fs/new.c\nnew file mode 100644\n--- /dev/null\n+++ b/fs/new.c\n"
+        "@@ -0,0 +1,2 @@\n+one\r\n+two\r\n"
+    )
+    first = submit_experiment(spec=describe(patches=[{"name": "new", "text": diff}]), home=home)
+    second = submit_experiment(spec=again(first), home=home)
+    assert trees(second) == trees(first)
+
+
+@pytest.mark.process
 def test_the_same_experiment_is_the_same_text(describe: Describe, home: Path) -> None:
     experiment = submit_experiment(spec=describe(), home=home)
     assert write_reproducer(experiment.pk) == write_reproducer(experiment.pk)
