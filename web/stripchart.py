@@ -7,7 +7,7 @@ from typing import Any
 
 from web.charts import PLOT_WIDTH, PlotFrame, tick
 from web.trendchart import round_marks
-from web.words import SPACE, number, quantity
+from web.words import SPACE, mark_labels, quantity
 
 _LEFT, _TOP, _BOTTOM = 36, 6, 24
 _ROW, _LABEL = 62, 18
@@ -68,15 +68,20 @@ def strip_plot(rows: Sequence[StripRow], unit: str) -> dict[str, Any]:
                 "tall": _ROW - _LABEL - 4,
             }
         )
-    labels = [quantity(value, unit) for value in marks]
-    # The heading says the metric's own unit.
-    if unit and all(label.endswith(f"{SPACE}{unit}") for label in labels):
-        labels = [number(value) for value in marks]
     return {
         "frame": frame,
-        "ticks": [tick(across(value), label) for value, label in zip(marks, labels, strict=True)],
+        "ticks": [
+            tick(across(value), label) for value, label in zip(marks, _labels(marks, unit), strict=True)
+        ],
         "strips": strips,
     }
+
+
+def _labels(marks: Sequence[float], unit: str) -> list[str]:
+    """Return the marks' labels, without a unit where it is the metric's own, which the heading says."""
+    labels = [quantity(value, unit) for value in marks]
+    own = unit and all(label.endswith(f"{SPACE}{unit}") for label in labels)
+    return mark_labels(marks) if own or len(set(labels)) < len(labels) else labels
 
 
 def _reach(rows: Sequence[StripRow], values: Sequence[float]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from web.charts import PLOT_HEIGHT, PLOT_WIDTH, PlotFrame, tick
-from web.words import number
+from web.words import mark_labels
 
 _FRAME = PlotFrame(66, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 34)
 # More names than these would overlap.
@@ -52,7 +52,7 @@ def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[floa
     ends = [0, *(jump.at for jump in jumps), len(dots)]
     return {
         "frame": _FRAME,
-        "y_ticks": [tick(down(value), number(value)) for value in marks],
+        "y_ticks": [tick(down(value), label) for value, label in zip(marks, mark_labels(marks), strict=True)],
         "x_ticks": [tick(across(index), dots[index].name) for index in range(0, len(dots), every)],
         "spots": [
             {

@@ -3,7 +3,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lab import figures
 from lab.comparisons.shape import ConclusionData
@@ -18,6 +18,15 @@ _TIMES = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 def number(value: float | None) -> str:
     """Return four significant digits, thousands set apart: 0.03771, 46.12, 890.9, 12 345."""
     return _typographic(figures.number(value))
+
+
+def mark_labels(values: Sequence[float]) -> list[str]:
+    """Return the labels of an axis's evenly spaced marks, with the digits in which neighbours differ: 114.02, 114.03."""
+    labels = [number(value) for value in values]
+    if len(set(labels)) == len(labels):
+        return labels
+    places = max(0, -math.floor(math.log10(values[1] - values[0]) + 1e-9))
+    return [_typographic(f"{value:,.{places}f}") for value in values]
 
 
 def _typographic(text: str) -> str:

@@ -25,6 +25,12 @@ export function told(data, at) {
   return parts.filter(Boolean).join(" · ");
 }
 
+// Labels of an axis's marks; increment: from one to the next, which the default of three digits may hide.
+export function marks(values, increment, unit) {
+  const maximumFractionDigits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(increment))));
+  return values.map((value) => `${grouped(value, { maximumFractionDigits })}${unit ? ` ${unit}` : ""}`);
+}
+
 export function range(address, data) {
   const kept = ["from", "to"].map((name) => data.commits.indexOf(address.searchParams.get(name)));
   return kept[0] >= 0 && kept[1] > kept[0] ? { min: kept[0], max: kept[1] } : null;

@@ -3,8 +3,7 @@
 // reach the page as textContent only.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { grouped } from "./numbers.js";
-import { address, range, told } from "./trend-words.js";
+import { address, marks, range, told } from "./trend-words.js";
 
 const box = document.getElementById("trend");
 const said = document.getElementById("trend-said");
@@ -90,7 +89,7 @@ function options() {
     cursor: { y: false, points: { size: 9 }, drag: { x: true, y: false } },
     axes: [
       { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map((i) => data.commits[i] ?? "") },
-      { ...axis, size: 74, values: (_, at) => at.map((value) => `${grouped(value)}${data.unit ? ` ${data.unit}` : ""}`) },
+      { ...axis, size: 74, values: (_, at, axis, space, increment) => marks(at, increment, data.unit) },
     ],
     // The boots' range is the band between the two outer columns.
     bands: [{ series: [3, 1], fill: `${paint.line}33` }],

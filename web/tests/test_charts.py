@@ -91,6 +91,13 @@ def test_a_histogram_of_zeros_and_fractions_is_drawn() -> None:
     assert histogram({"base": {0.25: 4, 0.5: 1}}, "µs")["x_ticks"]
 
 
+def test_the_marks_of_a_strip_plot_differ_from_one_another_however_near_they_are() -> None:
+    boots = [(1_234_500.0, [1_234_500.0], "", 1), (1_234_900.0, [1_234_900.0], "", 2)]
+    row = StripRow("base", "", boots, 1_234_700.0, 1_234_500.0, 1_234_900.0)
+    labels = [tick["label"] for tick in strip_plot([row], "ns")["ticks"]]
+    assert len(set(labels)) == len(labels)
+
+
 @pytest.mark.parametrize(("unit", "labels"), [("cycles", False), ("", False), ("ns", True)])
 def test_an_axis_repeats_a_unit_only_if_it_is_not_that_of_the_heading(unit: str, labels: bool) -> None:
     row = StripRow(

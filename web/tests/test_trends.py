@@ -104,6 +104,25 @@ def test_marks_are_round_and_enclose_what_is_drawn(low: float, high: float, mark
     assert round_marks(low, high) == marks
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (114.02, 114.05, ["114.02", "114.03", "114.04", "114.05"]),
+        (
+            12_345.0,
+            12_345.4,
+            ["12\u202f345.0", "12\u202f345.1", "12\u202f345.2", "12\u202f345.3", "12\u202f345.4"],
+        ),
+        (0.25, 0.5, ["0.2", "0.3", "0.4", "0.5"]),
+    ],
+)
+def test_the_marks_of_a_chart_differ_from_one_another_however_near_they_are(
+    low: float, high: float, labels: list[str]
+) -> None:
+    plot = trend_plot([Dot(low, low, high, "r", "")], [], [low])
+    assert [mark["label"] for mark in plot["y_ticks"]] == labels
+
+
 def test_many_revisions_name_only_some_of_them() -> None:
     assert len(trend_plot(dots(*range(100)), [], [50.0])["x_ticks"]) <= 8
 

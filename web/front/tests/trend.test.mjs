@@ -2,7 +2,7 @@
 // The words and addresses of trends. Run by web/tests/test_front.py.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { address, range, told } from "../trend-words.js";
+import { address, marks, range, told } from "../trend-words.js";
 
 const DATA = {
   unit: "ns", commits: ["aaa", "bbb", "ccc", "ddd"], subjects: ["one", "<b>two</b>\u202e", "three", "four"],
@@ -16,6 +16,12 @@ test("a point tells revision, subject, author, value and the step that begins wi
     "bbb <b>two</b>\ufffd · B · 2.25 ns (2 ns to 2.5 ns) · 5 boots · regression of +125 %",
   );
   assert.match(told(DATA, 2), /^ccc three · 3.ns/);
+});
+
+test("the marks of an axis differ from one another however near they are", () => {
+  assert.deepEqual(marks([0, 0.0001, 0.0002], 0.0001, "s"), ["0 s", "0.0001 s", "0.0002 s"]);
+  assert.deepEqual(marks([114.02, 114.0225, 114.025], 0.0025, "ns"), ["114.02 ns", "114.0225 ns", "114.025 ns"]);
+  assert.deepEqual(marks([10000, 20000], 10000, ""), ["10\u202f000", "20\u202f000"]);
 });
 
 test("an address keeps a stretch, and nothing where all is shown", () => {
