@@ -249,6 +249,28 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
     assert taken == []
 
 
+@pytest.mark.parametrize("posted", [FILLED, {"toml": TOML.replace('"x"', '"pasted"')}])
+def test_the_button_of_a_preview_submits_what_was_previewed(
+    posted: dict[str, str], submitter: Client, taken: list[ExperimentSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    previewed: list[ExperimentSpec] = []
+
+    def preview(*, spec: ExperimentSpec, **_: object) -> Preview:
+        previewed.append(spec)
+        return Preview((), 2, 60, 9, 754.0, ())
+
+    monkeypatch.setattr("web.views.submission.preview_here", preview)
+    text = submitter.post("/experiments/new", posted | {"preview": "1"}).content.decode()
+    button = re.search(r'<button class="main" form="(\w+)">Submit this</button>', text)
+    assert button
+    submitter.post("/experiments/new", BrowserForm(text, button[1]).as_post())
+    assert taken == previewed
+    # And the link beside it leads to a field of that form.
+    place = re.search(r'<a class="button" href="#(\w+)">Change it</a>', text)
+    assert place
+    assert f'id="{place[1]}"' in text[text.index(f'id="{button[1]}"') :]
+
+
 def test_a_preview_marks_what_it_estimates_from_shipped_figures(
     submitter: Client, taken: list[ExperimentSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
