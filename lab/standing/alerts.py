@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from lab.errors import NotAllowed, one_row
+from lab.figures import percent
 from lab.hooks.events import tell_alert
 from lab.models import Alert, Revision, Standing, User
 from lab.models.states import ExperimentState
@@ -85,7 +86,7 @@ def _is_told(step: StepView, points: Sequence[Point], alerts: Sequence[Alert]) -
 def _alert(standing: Standing, page: TrendPage, step: StepView) -> tuple[Alert, bool]:
     over = standing.experiments.filter(state=ExperimentState.DONE).order_by("-finished_at", "-pk")
     worse = step.verdict == "regression"
-    percent = f" by {abs(100 * (step.ratio - 1)):.1f} %" if step.ratio is not None else ""
+    size = percent(100 * (step.ratio - 1)).lstrip("+-") if step.ratio is not None else ""
     return Alert.objects.get_or_create(
         standing=standing,
         trend=page.line.key,
@@ -95,7 +96,7 @@ def _alert(standing: Standing, page: TrendPage, step: StepView) -> tuple[Alert, 
             "metric": page.line.metric,
             "ratio": step.ratio if step.ratio is not None else 1.0,
             "worse": worse,
-            "text": f"{page.line.title} got {'worse' if worse else 'better'}{percent} at {step.bad.commit[:12]} {step.bad.subject}",
+            "text": f"{page.line.title} got {'worse' if worse else 'better'}{f' by {size} %' if size else ''} at {step.bad.commit[:12]} {step.bad.subject}",
         },
     )
 

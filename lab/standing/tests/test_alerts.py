@@ -13,9 +13,9 @@ from django.core import mail
 from lab.comparisons.compare import compare_experiment
 from lab.errors import NotAllowed, UnknownRow
 from lab.hooks.changes import HookFields, make_hook
-from lab.models import Alert, Delivery, Experiment, Run, Standing, Tree, User
+from lab.models import Alert, Case, Delivery, Experiment, Run, Standing, Tree, User
 from lab.standing.alerts import raise_alerts, see_alert, tell_alerts
-from lab.tests.factories import make_experiment, make_user
+from lab.tests.factories import NS_PER_OPEN, make_experiment, make_user
 from lab.trends.tests.test_trends import measured
 
 pytestmark = pytest.mark.django_db
@@ -59,6 +59,13 @@ def test_a_step_is_alerted_with_where_how_much_and_what_showed_it(standing: Stan
     assert alert.experiment == experiments[-1]
     assert "ns_per_open of showgids (smoke) got worse by 10.0 %" in alert.text
     assert "change 3" in alert.text
+
+
+def test_a_step_of_a_few_instructions_is_not_alerted_as_0_percent(standing: Standing) -> None:
+    feed(standing, [3e5] * 4 + [3e5 + 90] * 4)
+    Case.objects.update(metrics=[{**NS_PER_OPEN, "margin": 0.0001}])
+    (alert,) = raise_alerts()
+    assert "got worse by 0.03 % at" in alert.text
 
 
 def test_an_improvement_is_alerted_as_one(standing: Standing) -> None:
