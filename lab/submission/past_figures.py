@@ -2,13 +2,16 @@
 """Read the durations and deviations of earlier experiments, for previews of later ones."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 from lab.models import Build, Case, Run, Sample, Target
 from lab.models.states import BuildState, Purpose, Role, RunState
+from lab.submission.prepare import PLACEBO_FRAGMENT
 
 # Machines change: old figures say little about the next experiment.
 RECENT = 20
@@ -23,12 +26,23 @@ class Durations:
 
 
 def build_durations() -> Durations:
-    """Return the durations of builds that compiled anything: of a base, and over a base."""
+    """Return the durations of builds that compiled anything: of a base or its placebo, and over a base."""
     made = Build.objects.filter(state=BuildState.BUILT, cached=False, wall_seconds__isnull=False)
-    rows = made.order_by("-pk").values_list("wall_seconds", "tree_id", "request__base_tree_id")[: 5 * RECENT]
-    base = [wall for wall, tree, base_tree in rows if wall is not None and tree == base_tree]
-    variant = [wall for wall, tree, base_tree in rows if wall is not None and tree != base_tree]
+    rows = made.order_by("-pk").values_list("wall_seconds", "tree_id", "request")[: 5 * RECENT]
+    times = [(wall, _is_whole(tree, request)) for wall, tree, request in rows if wall is not None]
+    base = [wall for wall, whole in times if whole]
+    variant = [wall for wall, whole in times if not whole]
     return Durations(median(base) if base else None, median(variant) if variant else None)
+
+
+def _is_whole(tree_id: str, request: Mapping[str, Any]) -> bool:
+    """Return whether a build compiles everything; a change of the config alone is built over the base, whose sources it has."""
+    own = [
+        name
+        for name, text in request.get("fragments", ())
+        if [name, text] not in request.get("base_fragments", ())
+    ]
+    return tree_id == request.get("base_tree_id") and set(own) <= {PLACEBO_FRAGMENT.name}
 
 
 def boot_duration(workload: str, preset: str, target: Target, clock: str, purpose: str) -> float | None:

@@ -12,7 +12,8 @@ from lab.errors import SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Build, Experiment, Run, Target
 from lab.statistics.sequential import detectable
-from lab.submission.past_figures import boot_duration, build_durations, deviation
+from lab.submission.past_figures import Durations, boot_duration, build_durations, deviation
+from lab.submission.prepare import PLACEBO_FRAGMENT
 from lab.submission.preview import preview_experiment
 from lab.submission.shipped_figures import SHIPPED, boot_deviation, build_seconds
 from lab.tests.factories import (
@@ -96,6 +97,17 @@ def test_what_earlier_boots_took_and_varied_by_is_used(describe: Describe, tmp_p
     assert (preview.estimate, preview.at_least) == ("", False)
     assert limit.change is not None
     assert 0.01 < limit.change < 0.1
+
+
+def test_a_build_of_a_config_change_is_no_build_from_nothing() -> None:
+    common = {"state": "built", "cached": False}
+    request = make_build("b", wall_seconds=200.0, **common).request
+    for number in range(3):
+        changed = [*request["fragments"], [f"c{number}", "CONFIG_DEBUG_LIST=y\n"]]
+        make_build(f"c{number}", wall_seconds=20.0, request={**request, "fragments": changed}, **common)
+    placebo = [*request["fragments"], [PLACEBO_FRAGMENT.name, PLACEBO_FRAGMENT.text]]
+    make_build("p", wall_seconds=210.0, request={**request, "fragments": placebo}, **common)
+    assert build_durations() == Durations(base_build=205.0, variant_build=20.0)
 
 
 def test_a_new_lab_estimates_from_shipped_figures_and_says_so(
