@@ -111,7 +111,6 @@ def read_form(received: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -
     def text(key: str) -> str:
         return str(received.get(key, "")).replace("\0", "").strip()
 
-    pasted = [switch for slot in range(SLOTS) if (switch := _switch(received, f"patch-{slot}")).filled]
     workloads = [key.removeprefix("preset-") for key in received if key.startswith("preset-")]
     ticked = set(lists.get("case", ()))
     return TypedForm(
@@ -122,17 +121,10 @@ def read_form(received: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -
         design=text("design"),
         target=text("target"),
         catalog=tuple(lists.get("catalog", ())),
-        patches=tuple(pasted),
+        patches=_filled(received, "patch"),
         source=TypedSource(text("branch_git"), text("branch"), text("since"), text("lore")),
         each=text("each") == "patch",
-        lines={
-            name: tuple(
-                s
-                for slot in range(SLOTS)
-                if (s := _switch(received, f"{name.removesuffix('s')}-{slot}")).filled
-            )
-            for name in LINE_SWITCHES
-        },
+        lines={name: _filled(received, name.removesuffix("s")) for name in LINE_SWITCHES},
         cases={
             name: TypedCase(
                 name in ticked, text(f"preset-{name}"), text(f"params-{name}"), text(f"profile-{name}")
@@ -151,6 +143,12 @@ def _answer(received: Mapping[str, Any], question: FieldQuestion) -> str:
     if question.kind == "tick":
         return question.typed(question.name in received)
     return str(received.get(question.name, question.typed(question.default))).strip()
+
+
+def _filled(received: Mapping[str, Any], kind: str) -> tuple[TypedSwitch, ...]:
+    """Return the filled slots of a kind; after an upload there may be more than an empty form has, to be refused by number."""
+    slots = {int(match[1]) for key in received if (match := re.match(rf"{kind}-(\d{{1,4}})-", key))}
+    return tuple(switch for slot in sorted(slots) if (switch := _switch(received, f"{kind}-{slot}")).filled)
 
 
 def _switch(received: Mapping[str, Any], key: str) -> TypedSwitch:

@@ -13,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from kernels.mails.tests.test_uploads import archive, mail
-from lab.experiments.spec import ExperimentSpec, spec_from_mapping
+from lab.experiments.spec import MOST_PATCHES, ExperimentSpec, spec_from_mapping
 from lab.models import Build, Experiment, Run, User
 from lab.models.states import ExperimentState
 from lab.submission.duplicates import Submitted
@@ -21,6 +21,7 @@ from lab.submission.preview import Preview
 from lab.tests.factories import make_build, make_experiment, make_grid, make_patch_switch
 from web.cloned import typed_from
 from web.forms import describe
+from web.tests.browserform import BrowserForm
 from web.tests.conftest import SCRIPT, Page
 from web.tests.test_submission import FILLED, error_beside
 
@@ -296,6 +297,21 @@ def test_a_source_that_cannot_be_used_is_told_beside_its_field(
         assert value.partition("\n")[0] in answer.content.decode(), f"{name} was not kept"
     assert taken == []
     assert Experiment.objects.count() == 0
+
+
+@pytest.mark.process
+def test_too_many_uploaded_patches_are_refused_again_where_the_form_is_sent_unchanged(
+    submitter: Client, taken: list[ExperimentSpec]
+) -> None:
+    diff = "--- a/x{0}\n+++ b/x{0}\n@@ -1 +1 @@\n-a\n+b\n"
+    files = [SimpleUploadedFile(f"p{n}.diff", diff.format(n).encode()) for n in range(MOST_PATCHES + 1)]
+    answer = submitter.post("/experiments/new", {**FILLED, "files": files})
+    for _ in range(2):
+        assert answer.status_code == 422
+        text = answer.content.decode()
+        assert "at most 16" in text
+        answer = submitter.post("/experiments/new", BrowserForm(text, "new").as_post())
+    assert taken == []
 
 
 @pytest.mark.process
