@@ -155,7 +155,12 @@ def _gather(values: Mapping[float, int], edges: Sequence[float]) -> list[int]:
 
 
 def _marks(first: float, last: float) -> list[float]:
-    """Marks at 1, 2 and 5 of each decade, only at 1 where the axis is long."""
-    steps = (1, 2, 5) if last / first <= 1000 else (1,)
+    """Marks at 1, 2 and 5 of each decade, only at 1 where the axis is long; on a short one at each digit, or at its ends."""
     powers = range(math.floor(math.log10(first)), math.ceil(math.log10(last)) + 1)
-    return [step * 10.0**power for power in powers for step in steps if first <= step * 10.0**power <= last]
+    for steps in ((1, 2, 5) if last / first <= 1000 else (1,), range(1, 10)):
+        marks = [
+            step * 10.0**power for power in powers for step in steps if first <= step * 10.0**power <= last
+        ]
+        if len(marks) > 1:
+            return marks
+    return [first, last]

@@ -86,6 +86,21 @@ def test_variants_differ_by_dash_as_well_as_by_colour() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (25.0, 45.0, ["30", "40"]),
+        (0.31, 0.34, ["0.2873", "0.3481"]),
+        (4.0, 60.0, ["5", "10", "20", "50"]),
+    ],
+)
+def test_an_axis_of_latencies_has_labels_however_short_it_is(
+    low: float, high: float, labels: list[str]
+) -> None:
+    plot = histogram({"base": {low: 4, high: 1}}, "µs")
+    assert [tick["label"] for tick in plot["x_ticks"]] == labels
+
+
 def test_a_histogram_of_zeros_and_fractions_is_drawn() -> None:
     assert histogram({"base": {0.0: 4}}, "µs")["lines"][0]["samples"] == 4
     assert histogram({"base": {0.25: 4, 0.5: 1}}, "µs")["x_ticks"]
