@@ -119,6 +119,27 @@ def test_a_decision_that_says_nothing_clear_changes_nothing(
     assert StepDecision.objects.count() == 0
 
 
+def test_enter_in_the_note_on_the_chosen_steps_bisects_none(page: Page, wide: str, submitter: Client) -> None:
+    text = page("/trends/", by=submitter)
+    form = text[text.index('<form method="post" action="/trends/steps">') :]
+    # Browsers take Enter in a line of text for a press of the form's first button, and do nothing if it is disabled.
+    first = re.search(r"<button[^>]*>", form)
+    assert first
+    assert first[0] == "<button hidden disabled>"
+
+
+def test_a_refused_decision_keeps_its_steps_and_what_was_typed(
+    page: Page, wide: str, submitter: Client
+) -> None:
+    sent = {"step": wide, "state": "accepted", "note": f"known {SCRIPT}", "bug": "bugs.example/1"}
+    text = submitter.post("/trends/steps", sent, follow=True).content.decode()
+    assert "Nothing was changed" in text
+    assert 'name="note" maxlength="2000" value="known &lt;script&gt;' in text
+    assert 'value="bugs.example/1"' in text
+    assert f'name="step" value="{wide}" checked' in text
+    assert "bugs.example" not in page("/trends/", by=submitter)
+
+
 @pytest.mark.hostile
 @pytest.mark.parametrize("sent", [{"state": "accepted"}, {"bisect": "1"}])
 def test_who_may_not_submit_neither_decides_nor_bisects(

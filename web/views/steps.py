@@ -29,6 +29,8 @@ SORTS = {"size": "largest", "new": "newest", "name": "name"}
 _LISTED = 25
 # Key in a session: the last decision, until the list has shown it with a way to undo it.
 DECIDED = "decided"
+# Likewise: what was typed and chosen for a decision that was refused.
+REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ def decide(request: HttpRequest) -> HttpResponse:
         )
     except FieldRefused as exc:
         messages.error(request, f"Nothing was changed: {exc}.")
+        typed = {name: request.POST.get(name, "") for name in ("note", "bug")}
+        request.session[REFUSED] = typed | {"picks": request.POST.getlist("step")}
         return redirect(back)
     steps = "1 step is" if amount == 1 else f"{amount} steps are"
     if state == StepDecision.State.OPEN:

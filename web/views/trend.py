@@ -19,7 +19,7 @@ from lab.trends.repeatability import repeatability
 from lab.trends.summary import courses, trend_summaries
 from web.listing import kept_filters, without_empty_filters
 from web.trendchart import Dot, Jump, spark, trend_plot
-from web.views.steps import DECIDED, SORTS, STATES, read_asked, step_rows
+from web.views.steps import DECIDED, REFUSED, SORTS, STATES, read_asked, step_rows
 from web.views.trend_data import chart
 from web.words import count, quantity
 
@@ -61,6 +61,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         "targets": sorted({trend.line.target for trend in trends}),
         "kept": kept_filters(request),
         "decided": request.session.pop(DECIDED, None),
+        "typed": request.session.pop(REFUSED, None),
         "repeats": repeatability(),
     }
     return render(request, "web/trends.html", ctx)
