@@ -47,6 +47,12 @@ def test_every_page_counts_the_script_that_all_pages_load() -> None:
     assert scripts(profile) == {"every", "flame"}
 
 
+def test_a_hidden_button_is_not_shown_although_buttons_have_a_display_of_their_own() -> None:
+    style = (WEB / "static" / "app.css").read_text()
+    assert re.search(r"^\.button, button \{\n  display: ", style, re.MULTILINE)
+    assert re.search(r"^button\[hidden\] \{ display: none; \}$", style, re.MULTILINE)
+
+
 def test_the_lock_names_exact_versions_and_no_registry() -> None:
     lock = json.loads((WEB / "front" / "package-lock.json").read_text())
     packages = {name: entry for name, entry in lock["packages"].items() if name}
