@@ -269,6 +269,23 @@ def test_the_runs_are_narrowed_by_variant_and_case(page: Page) -> None:
     assert "No run matches" in page(f"/experiments/{experiment.pk}/runs/?variant=nobody")
 
 
+def test_the_runs_of_two_cases_of_one_workload_and_preset_are_told_apart(page: Page) -> None:
+    experiment = make_grid()
+    few, many = experiment.cases.get(), make_case(experiment, params={"threads": 8})
+    for case in (few, many):
+        make_run(experiment.variants.get(name="p"), case, block=7, state="failed", outcome="panicked")
+    address = f"/experiments/{experiment.pk}/runs/"
+    assert "<option>showgids (smoke, threads=8)</option>" in page(address)
+    text = page(f"{address}?case=showgids+(smoke,+threads%3D8)")
+    assert (
+        text.count("measured #"),
+        text.count('<td data-label="Case">showgids (smoke, threads=8)</td>'),
+    ) == (1, 1)
+    text = page(f"/experiments/{experiment.pk}/")
+    assert "p, showgids (smoke, threads=2): panicked" in text
+    assert "p, showgids (smoke, threads=8): panicked" in text
+
+
 def test_a_console_is_shown_from_its_end_and_downloaded_whole(
     page: Page, client: Client, tmp_path: Path
 ) -> None:

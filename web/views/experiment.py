@@ -12,6 +12,7 @@ from lab.comparisons.conclusion.collect import conclusion_data
 from lab.experiments.list_page import filter_choices, list_page
 from lab.experiments.page import ExperimentBuild, ExperimentPage, experiment_page
 from lab.experiments.priority import priorities_for, priority_name
+from lab.experiments.shown_description import case_titles
 from lab.models.states import OPEN_EXPERIMENT
 from lab.notes.pages import notes_on
 from lab.people.permissions import may, may_change
@@ -90,7 +91,12 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """All builds and boots; `variant` and `case` in the address narrow the boots."""
     page = experiment_page(experiment_id)
     variant, case = request.GET.get("variant", ""), request.GET.get("case", "")
-    chosen = [run for run in page.runs if variant in ("", run.variant.name) and case in ("", str(run.case))]
+    titles = case_titles(page.cases)
+    chosen = [
+        (run, titles[run.case_id])
+        for run in page.runs
+        if variant in ("", run.variant.name) and case in ("", titles[run.case_id])
+    ]
     ctx = {
         "page": page.row,
         "key": experiment_id,
@@ -100,7 +106,7 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "variant": variant,
         "case": case,
         "variants": [grid_row.row.name for grid_row in page.variants if grid_row.row.state != "pruned"],
-        "cases": list(dict.fromkeys(map(str, page.cases))),
+        "cases": list(titles.values()),
     }
     return render(request, "web/runs.html", ctx)
 
@@ -157,10 +163,11 @@ def _troubles(page: ExperimentPage) -> list[dict[str, Any]]:
         for build in page.builds
         if build.row.state == "failed"
     ]
+    titles = case_titles(page.cases)
     alike: dict[tuple[str, str, str, str], list[int]] = {}
     for run in page.runs:
         if run.state == "failed":
-            how = (run.variant.name, str(run.case), run.outcome, run.problem)
+            how = (run.variant.name, titles[run.case_id], run.outcome, run.problem)
             alike.setdefault(how, []).append(run.pk)
     for (variant, case, outcome, problem), group in alike.items():
         title = f"{variant}, {case}: {outcome.replace('-', ' ') or 'failed'}"
