@@ -286,6 +286,12 @@ def test_the_runs_of_two_cases_of_one_workload_and_preset_are_told_apart(page: P
     assert "p, showgids (smoke, threads=8): panicked" in text
 
 
+def test_a_grid_tells_how_many_boots_of_a_cell_run_at_once(page: Page) -> None:
+    experiment = make_grid()
+    experiment.runs.filter(variant__name="p").update(state="running")
+    assert "0 of 2 booted, 2 running" in page(f"/experiments/{experiment.pk}/")
+
+
 def test_a_console_is_shown_from_its_end_and_downloaded_whole(
     page: Page, client: Client, tmp_path: Path
 ) -> None:
