@@ -225,16 +225,6 @@ class _Look:
             return [revision for revision in between if revision.commit not in done]
         return []
 
-    def _measure_skipped(self, spec: ExperimentSpec, tree: SourceTree, said: str) -> LookOutcome:
-        """Queue the newest skipped revision that can be submitted; one that cannot be keeps no older one from being measured."""
-        refused = ""
-        for revision in reversed(self._skipped(tree)):
-            try:
-                return self._submit(spec, revision, said)
-            except (SpecError, SubmissionRejected) as exc:
-                refused = refused or f"{_named(revision)} is not measured: {exc}"
-        return self._nothing(refused or said)
-
     def _note_last(self, tip: str) -> None:
         Standing.objects.filter(pk=self.standing.pk).update(last_commit=tip)
 

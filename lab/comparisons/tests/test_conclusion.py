@@ -83,12 +83,6 @@ def test_kernels_that_disagree() -> None:
     )
 
 
-def test_kernels_that_are_worse_without_a_ratio() -> None:
-    zeros = MetricFact("ns_per_open", "regression", None, None, None, 10)
-    evidence = facts(case({"p": (zeros,), "q": (zeros,)}), kernels=(P, Q))
-    assert conclude(evidence).headline == "Regression: p and q make stat-walk worse, ns_per_open no ratio."
-
-
 def test_two_patches_that_change_something_only_together() -> None:
     points = {"p": (EQUAL,), "q": (UNDECIDED,), "p+q": (replace(WORSE, name="ns_per_open"),)}
     evidence = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, Q, BOTH))
