@@ -18,6 +18,8 @@ function follow(box) {
     try {
       const answer = await fetch(`${box.dataset.follow}?offset=${offset}`, { headers: { Accept: "text/plain" } });
       if (!answer.ok) throw new Error(answer.status);
+      // After a sign-out this is the page to sign in.
+      if (!answer.headers.has("Log-Offset")) return stop();
       const text = await answer.text();
       offset = Number(answer.headers.get("Log-Offset"));
       wait = STEP;
@@ -39,6 +41,10 @@ function follow(box) {
       length -= code.firstChild.length;
       code.firstChild.remove();
     }
+  }
+
+  function stop() {
+    if (state) state.textContent = "It is not followed any more: sign in and reload the page.";
   }
 
   function end() {
