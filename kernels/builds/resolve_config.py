@@ -53,13 +53,17 @@ class Question:
     toolchain: Toolchain
 
     def identity(self) -> str:
-        """Return hex digits over everything whose code may run for the answer.
+        """Return hex digits over everything whose code may run for the answer, and over what was asked.
 
-        The base is part of it: its .config is used for a variant that changes no Kconfig file.
+        The base is part of it: its .config is used for a variant that changes no Kconfig file. So is which symbols may be missing:
+        an answer is checked before it is kept, and not again.
         """
-        fragments = [fragment_text(read_fragment(fragment)) for fragment in self.config.fragments]
+        fragments = [
+            [(str(line), line.optional) for line in read_fragment(fragment)]
+            for fragment in self.config.fragments
+        ]
         trees = [self.tree.name, self.base.tree_id, self.revision.tree_id]
-        facts = [2, trees, self.config.base, fragments, self.toolchain.identity]
+        facts = [3, trees, self.config.base, fragments, self.toolchain.identity]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

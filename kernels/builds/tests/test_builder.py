@@ -361,6 +361,14 @@ def test_a_variant_that_leaves_kconfig_alone_asks_it_nothing(
     assert builder.key(pretend.request(revision)) != builder.key(pretend.request())
 
 
+def test_a_symbol_that_may_be_missing_for_one_request_is_not_lost_for_another(
+    builder: Builder, pretend: PretendKernel
+) -> None:
+    builder.key(pretend.request(config=with_lines("CONFIG_OF_LATER=y # [if defined]")))
+    with pytest.raises(ConfigRejected, match=r"CONFIG_OF_LATER=y.*no such symbol"):
+        builder.key(pretend.request(config=with_lines("CONFIG_OF_LATER=y")))
+
+
 def test_the_reproducer_builds_the_same_bytes(
     builder: Builder, pretend: PretendKernel, tmp_path: Path
 ) -> None:
