@@ -128,7 +128,8 @@ class Redfish:
 
 
 def _is_on(system: System) -> bool:
-    return system.power_state in {sushy.PowerState.ON, sushy.PowerState.POWERING_OFF}
+    """Return whether it has power: a machine that is only starting, or still stopping, has."""
+    return system.power_state not in {None, sushy.PowerState.OFF}
 
 
 def _is_of_tls(error: BaseException) -> bool:

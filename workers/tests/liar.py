@@ -18,7 +18,8 @@ RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 class Liar:
     """obeys: whether it carries out what it takes. fails_after: so many looks at a machine that was turned on.
 
-    status, body: what it answers for the machine instead. dribbles: it never ends an answer.
+    status, body: what it answers for the machine instead. dribbles: it never ends an answer. says: the power state that it
+    reports in place of On or Off, up to the next command.
     """
 
     on: bool = False
@@ -27,6 +28,7 @@ class Liar:
     status: int = 200
     body: bytes = b""
     dribbles: bool = False
+    says: str = ""
 
     def __enter__(self) -> Liar:
         self.boot = {"BootSourceOverrideEnabled": "Disabled", "BootSourceOverrideTarget": "None"}
@@ -61,16 +63,15 @@ class Liar:
             self.on = self.looks < self.fails_after
         actions = {"#ComputerSystem.Reset": {"target": RESET}}
         actions["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = ["On", "ForceOff"]  # type: ignore[assignment]
-        return json.dumps(
-            {"Id": "1", "PowerState": "On" if self.on else "Off", "Boot": self.boot, "Actions": actions}
-        ).encode()
+        state = self.says or ("On" if self.on else "Off")
+        return json.dumps({"Id": "1", "PowerState": state, "Boot": self.boot, "Actions": actions}).encode()
 
     def take(self, path: str, body: dict[str, Any]) -> None:
         """Carry out a command, or only say so."""
         if not self.obeys:
             return
         if path == RESET:
-            self.on = body["ResetType"] == "On"
+            self.on, self.says = body["ResetType"] == "On", ""
         else:
             self.boot |= body.get("Boot", {})
 

@@ -161,6 +161,16 @@ def test_what_a_bmc_says_is_checked(lie: str, secret: Path, monkeypatch: pytest.
         ask(apart.backend(_redfish(bmc.address, secret).access))
 
 
+def test_a_machine_that_is_just_starting_is_turned_off(secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers are "PoweringOn" until their firmware is done, which takes minutes."""
+    monkeypatch.setattr(base, "POLL_S", 0.2)
+    with Liar(on=True, says="PoweringOn") as bmc:
+        power = apart.backend(_redfish(bmc.address, secret).access)
+        assert power.is_on()
+        power.turn_off()
+        assert not bmc.on
+
+
 @pytest.mark.process
 def test_a_password_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     missing, empty = tmp_path / "missing", tmp_path / "empty"
