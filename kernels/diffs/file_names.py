@@ -2,12 +2,15 @@
 """File names in diffs: quoting, the a/ and b/ before them, and the lines that hold them."""
 
 import re
+from datetime import datetime
 
 from kernels.errors import PatchDamaged, PatchRejected
 
 # The pairs git itself puts before paths (diff.mnemonicPrefix).
 _PREFIXES = {("a", "b"), ("i", "w"), ("c", "i"), ("c", "w"), ("o", "w")}
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
+# The time behind a name in a line of diff(1), if it may be the first second of 1970.
+_TIME = re.compile(r".*\t((?:1969-12-31|1970-01-01) \d\d:\d\d:\d\d)(?:\.0+)? ([-+]\d\d):?(\d\d)\s*")
 RESEND = "send what git format-patch wrote, as a file or an attachment"
 
 
@@ -17,6 +20,17 @@ def name_of(text: str) -> str:
     if text.startswith('"'):
         return unquote_path(text)
     return text.partition("\t")[0].rstrip(" ")
+
+
+def has_time_0(text: str) -> bool:
+    """Return whether a `---` or `+++` line has the time that `diff -N` gives a file that is not there."""
+    match = _TIME.fullmatch(text)
+    try:
+        return (
+            match is not None and not datetime.fromisoformat(f"{match[1]}{match[2]}:{match[3]}").timestamp()
+        )
+    except ValueError:
+        return False
 
 
 def unquote_path(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from kernels.diffs.file_names import RESEND, git_line_paths, name_of, unquote_path, without_prefix
+from kernels.diffs.file_names import RESEND, git_line_paths, has_time_0, name_of, unquote_path, without_prefix
 from kernels.errors import PatchDamaged, PatchRejected
 
 Kind = Literal["modified", "added", "deleted", "renamed", "copied"]
@@ -111,12 +111,25 @@ def read_file_header(lines: Sequence[str], at: int) -> tuple[FileDiff, int]:
         header.minus = name_of(lines[at].removeprefix("--- "))
         header.plus = name_of(lines[at + 1].removeprefix("+++ "))
         at += 2
-    if header.kind == "modified" and header.minus == "/dev/null":
-        header.kind = "added"
-    elif header.kind == "modified" and header.plus == "/dev/null":
-        header.kind = "deleted"
+        if header.kind == "modified":
+            header.kind = _kind_by_names(header, lines, at)
     old_path, new_path = _paths(header)
     return FileDiff(header.kind, old_path, new_path, header.old_mode, header.new_mode, header.index, ()), at
+
+
+def _kind_by_names(header: _Header, lines: Sequence[str], at: int) -> Kind:
+    """Return the kind of a change whose `---` and `+++` lines end before this line: one side may not be there."""
+    if header.minus == "/dev/null":
+        return "added"
+    if header.plus == "/dev/null":
+        return "deleted"
+    numbers = parse_hunk_header(lines[at]) if at < len(lines) else None
+    _, old_count, _, new_count, _ = numbers or (0, 1, 0, 1, "")
+    if not old_count and has_time_0(lines[at - 2]):
+        return "added"
+    if not new_count and has_time_0(lines[at - 1]):
+        return "deleted"
+    return "modified"
 
 
 class _Reader:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,35 @@ def test_what_other_tools_write_between_files_is_passed_over() -> None:
         f"diff -ruN a/z.c b/z.c\n--- a/z.c\n+++ b/z.c\n{hunk}"
     )
     assert [file.path for file in parse_diff(text)] == ["x.c", "y.c", "z.c"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns", "Asia/Kolkata"])
+def test_what_diff_says_is_missing_on_one_side_is_added_or_deleted(zone: str, tmp_path: Path) -> None:
+    """`diff -N` writes no /dev/null: it gives a file that is not there the time 0."""
+    for name in ("a/gone.h", "b/new.h"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("one\ntwo\n")
+    clean = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": zone}
+    done = subprocess.run(
+        ["diff", "-ruN", "a", "b"],
+        cwd=tmp_path,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    files = parse_diff(done.stdout)
+    assert [(file.path, file.kind) for file in files] == [("gone.h", "deleted"), ("new.h", "added")]
+    assert applied(render_diff(files), {"gone.h": "one\ntwo\n"}, tmp_path / "tree") == {}
+    assert (tmp_path / "tree/new.h").read_text() == "one\ntwo\n"
+
+
+def test_a_file_of_the_time_0_that_is_changed_stays() -> None:
+    epoch = "1970-01-01 00:00:00.000000000 +0000"
+    (file,) = parse_diff(f"--- a/x\t{epoch}\n+++ b/x\t{epoch}\n@@ -1 +1 @@\n-a\n+b\n")
+    assert file.kind == "modified"
 
 
 def test_a_form_feed_or_a_line_separator_ends_no_line() -> None:
