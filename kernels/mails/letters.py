@@ -148,7 +148,9 @@ def write_letter(letter: Letter) -> str:
     }
     head = "".join(f"{name}: {clean_line(value)}\n" for name, value in headers.items() if value)
     rest = letter.rest if letter.rest.startswith("---\n") or not letter.rest else f"---\n{letter.rest}"
-    message = letter.message
+    message = without_diffs(letter.message.encode("utf-8", "surrogateescape")).decode(
+        "utf-8", "surrogateescape"
+    )
     if _HEADED.match(message):
         # Lines that look like headers would count as such at the start of a message, so real headers go before them.
         message = f"From: {clean_line(letter.author)}\n\n{message}"
@@ -162,6 +164,11 @@ def split_message(data: bytes) -> tuple[bytes, bytes]:
     """Return a body's message and the rest, which begins with the line `---` or with the first diff."""
     match = _DIFF_BEGINS.search(data)
     return (data[: match.start()], data[match.start() :]) if match else (data, b"")
+
+
+def without_diffs(message: bytes) -> bytes:
+    """Return a message in which no line begins the rest of a mail or a diff: such a line gets a blank before it."""
+    return _DIFF_BEGINS.sub(rb" \g<0>", message)
 
 
 def iso_date(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from kernels.diffs.safety import MAX_INPUT_BYTES, MAX_PATCHES, check_files, check_size
 from kernels.diffs.unified import FileDiff, parse_diff, render_diff
 from kernels.errors import GitFailed, OutputTooLong, PatchDamaged, PatchRejected
-from kernels.mails.letters import Letter, Title, diff_text, read_letters
+from kernels.mails.letters import Letter, Title, diff_text, read_letters, without_diffs
 from kernels.mails.series_order import Lineup, line_up
 from kernels.mails.shown_commit import read_shown_commit
 from kernels.trees.git import TOO_MUCH_MEMORY, run_git
@@ -171,7 +171,21 @@ def read_range(tree: SourceTree, base: str, tip: str) -> Series:
         "-n",
         f"--base={start}",
     )
-    return read_series(_written(tree, f"{base}..{tip}", (*options, f"{start}..{end}")))
+    written = _written(tree, f"{base}..{tip}", (*options, f"{start}..{end}"))
+    return read_series(_diffs_alone(written, tree, f"{start}..{end}"))
+
+
+def _diffs_alone(mbox: bytes, tree: SourceTree, commits: str) -> bytes:
+    """Return the mails of some commits so that no mail has a diff but its commit's own: a message may quote others."""
+    log = run_git(tree.repository, "log", "--encoding=UTF-8", "--format=%H%n%b%x00", commits)
+    for entry in log.split(b"\0")[:-1]:
+        commit, _, message = entry.lstrip(b"\n").partition(b"\n")
+        message = b"\n\n" + message.strip(b"\n")
+        if message == without_diffs(message):
+            continue
+        before, line, mail = mbox.partition(b"From " + commit)
+        mbox = before + line + mail.replace(message, without_diffs(message), 1)
+    return mbox
 
 
 def _written(tree: SourceTree, shown: str, options: tuple[str, ...]) -> bytes:

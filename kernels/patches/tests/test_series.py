@@ -264,6 +264,41 @@ def test_a_range_of_commits_becomes_a_series(repository: Repository) -> None:
     ]
 
 
+QUOTED_DIFF = """\
+The reviewer proposed:
+
+---
+diff --git a/other.c b/other.c
+--- a/other.c
++++ b/other.c
+@@ -1 +1 @@
+-one
++two
+
+which is not enough.
+
+Signed-off-by: Zoë <zoe@example.org>"""
+
+
+@pytest.mark.process
+def test_a_diff_in_a_commits_message_is_no_part_of_the_commit(tmp_path: Path) -> None:
+    repository = Repository(tmp_path)
+    repository.commit(f"lib: größer\n\n{QUOTED_DIFF}", "1\n2\n3\n")
+    repository.commit("fourth", "1\n2\n4\n")
+    series = read_range(repository.tree, "v1", "main")
+    assert titles(series) == [*ALL, "lib: größer", "fourth"]
+    assert [patch.files for patch in series.patches] == [("lib.c",)] * 5
+    assert "\n+two\n\nwhich is not enough.\n" in series.patches[3].message
+
+
+def test_a_diff_in_a_letters_message_is_not_read_back_as_its_own() -> None:
+    letter = Letter(Title("lib: bigger"), "Zoë", "", "", QUOTED_DIFF, DIFF)
+    (read,) = read_letters(write_letter(letter).encode())
+    assert read.rest == f"---\n{DIFF}\n"
+    assert [line.strip() for line in read.message.splitlines()] == QUOTED_DIFF.splitlines()
+    assert write_letter(read).rstrip() == write_letter(letter).rstrip()
+
+
 @pytest.mark.process
 def test_a_range_that_is_empty_or_unknown_is_refused(repository: Repository) -> None:
     with pytest.raises(PatchRejected, match="v1 adds no commits to main"):
