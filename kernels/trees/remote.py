@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -147,7 +147,8 @@ def fetch(
     """Bring branches and tags of a bare repository up to date with another one, and return the other one's refs.
 
     A tag that exists here is never moved: on_note reports the tags that the other side has moved. Each object is checked
-    on receipt. Raises TreeTooLarge, TreeUnreadable, DiskFull, and what `ask` does; then no branch is moved.
+    on receipt. Raises TreeTooLarge, TreeUnreadable, DiskFull, and what `ask` does; then no branch is moved, but one that is gone
+    there may be gone here.
     """
     ends = time.monotonic() + limits.seconds
     listed = list_refs(address, limits)
@@ -160,15 +161,16 @@ def fetch(
         on_note(
             f"{address.shown} has moved {len(moved)} of its tags ({names}); here they stay where they were"
         )
-    wanted = [
-        f"+{ref}:{ref}" for ref, value in listed.refs.items() if ref not in moved and ours.get(ref) != value
-    ]
+    new = [ref for ref, value in listed.refs.items() if ref not in moved and ours.get(ref) != value]
+    gone = ours.keys() - listed.refs.keys()
+    in_the_way = _in_the_way(gone, set(new))
+    _delete(repository, in_the_way)
+    wanted = [f"+{ref}:{ref}" for ref in new]
     if re.fullmatch(r"[0-9a-f]{40,64}", listed.head):
         wanted.append("+HEAD:refs/kperflab/head")
     if wanted:
         _fetch(address, repository, wanted, limits, ends, on_progress)
-    gone = [f"delete {ref}\n" for ref in ours if ref not in listed.refs]
-    run_git(repository, "update-ref", "--stdin", data="".join(gone).encode())
+    _delete(repository, gone - in_the_way)
     run_git(repository, "pack-refs", "--all")
     roll_up(
         repository,
@@ -265,6 +267,22 @@ def _refs_of(repository: Path) -> dict[str, str]:
     out = run_git(repository, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
     pairs = (line.split(" ", 1) for line in out.decode(errors="replace").splitlines())
     return {ref: value for value, ref in pairs}
+
+
+def _in_the_way(refs: Set[str], others: set[str]) -> set[str]:
+    """Return the refs whose name is below or above one of the others: git cannot have both, and would refuse the whole fetch."""
+    folders = {folder for other in others for folder in _folders(other)}
+    return {ref for ref in refs if ref in folders or not others.isdisjoint(_folders(ref))}
+
+
+def _folders(ref: str) -> list[str]:
+    parts = ref.split("/")
+    return ["/".join(parts[:length]) for length in range(1, len(parts))]
+
+
+def _delete(repository: Path, refs: Iterable[str]) -> None:
+    lines = "".join(f"delete {ref}\n" for ref in sorted(refs))
+    run_git(repository, "update-ref", "--stdin", data=lines.encode())
 
 
 def _is_tag(ref: str) -> bool:

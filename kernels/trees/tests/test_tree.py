@@ -93,6 +93,22 @@ class TestGit:
         with pytest.raises(UnknownRevision):
             resolve(tree, "v6.1.192")
 
+    @pytest.mark.parametrize("names", [("next", "next/fixes"), ("next/fixes", "next")])
+    def test_a_branch_may_be_renamed_to_a_name_below_or_above_its_own(
+        self, names: tuple[str, str], upstream: Path, tmp_path: Path
+    ) -> None:
+        """git stores a branch as a file: it has no room for one below it while the first is there."""
+        before, after = names
+        git(upstream, "branch", before)
+        open_git("ours", own_address(str(upstream)), tmp_path / "trees")
+        git(upstream, "branch", "-m", before, after)
+        git(upstream, "commit", "-q", "--allow-empty", "-m", "more")
+        tree = open_git("ours", own_address(str(upstream)), tmp_path / "trees")
+        assert resolve(tree, after).commit == git(upstream, "rev-parse", after)
+        assert resolve(tree, "topic").commit == git(upstream, "rev-parse", "topic")
+        with pytest.raises(UnknownRevision):
+            resolve(tree, before)
+
     def test_a_detached_head_is_the_default_by_its_id(self, upstream: Path, tmp_path: Path) -> None:
         git(upstream, "checkout", "-q", "--detach")
         git(upstream, "commit", "-q", "--allow-empty", "-m", "on no branch")
