@@ -7,7 +7,7 @@ values, so it holds nothing unchecked.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kernels.diffs.safety import MAX_INPUT_BYTES, MAX_PATCHES, check_files, check_size
@@ -139,7 +139,7 @@ def base_commit(texts: Sequence[str]) -> str:
 
 
 def read_range(tree: SourceTree, base: str, tip: str) -> Series:
-    """Return the commits of base..tip as a series; merges cannot be written as patches and are refused.
+    """Return the commits of base..tip that change files as a series; merges cannot be written as patches and are refused.
 
     Raises UnknownRevision, PatchRejected, TreeUnreadable, GitFailed.
     """
@@ -172,7 +172,16 @@ def read_range(tree: SourceTree, base: str, tip: str) -> Series:
         f"--base={start}",
     )
     written = _written(tree, f"{base}..{tip}", (*options, f"{start}..{end}"))
-    return read_series(_diffs_alone(written, tree, f"{start}..{end}"))
+    letters = read_letters(_diffs_alone(written, tree, f"{start}..{end}"))
+    changes = [(letter, files) for letter in letters if (files := parse_diff(letter.rest))]
+    if not changes:
+        raise PatchRejected(f"the commits of {base}..{tip} change no file, so there is nothing to measure")
+    # git counts commits that change nothing, and a title may have a number of its own.
+    patches = tuple(
+        make_patch(replace(letter, title=Title(letter.title.text, 1, number, len(changes))), files)
+        for number, (letter, files) in enumerate(changes, 1)
+    )
+    return Series(patches[0].title, 1, "", patches, start)
 
 
 def _diffs_alone(mbox: bytes, tree: SourceTree, commits: str) -> bytes:

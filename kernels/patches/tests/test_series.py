@@ -264,6 +264,30 @@ def test_a_range_of_commits_becomes_a_series(repository: Repository) -> None:
     ]
 
 
+@pytest.mark.process
+def test_a_commit_of_a_range_that_changes_nothing_is_no_patch(tmp_path: Path) -> None:
+    """b4 keeps a series' cover letter in such a commit, below the patches."""
+    repository = Repository(tmp_path)
+    repository.git("checkout", "-q", "-b", "b4/words", "v1")
+    repository.git("commit", "-q", "--allow-empty", "-m", "EDITME: cover title for words")
+    with pytest.raises(PatchRejected, match=r"v1\.\.b4/words change no file"):
+        read_range(repository.tree, "v1", "b4/words")
+    for commit in ("main~2", "main~1"):
+        repository.git("cherry-pick", commit)
+    series = read_range(repository.tree, "v1", "b4/words")
+    assert titles(series) == ALL[:2]
+    assert [(patch.number, patch.total) for patch in series.patches] == [(1, 2), (2, 2)]
+
+
+@pytest.mark.process
+def test_a_number_in_a_commits_own_title_is_not_its_place_in_the_range(tmp_path: Path) -> None:
+    repository = Repository(tmp_path)
+    repository.commit("[PATCH v2 3/7] lib: fourth", "1\n2\n4\n")
+    series = read_range(repository.tree, "v1", "main")
+    assert titles(series) == [*ALL, "lib: fourth"]
+    assert series.version == 1
+
+
 QUOTED_DIFF = """\
 The reviewer proposed:
 
