@@ -125,6 +125,7 @@ def open_git(
 ) -> SourceTree:
     """Return the tree at an address: cloned at the first call, brought up to date at later ones.
 
+    Its default revision stays the same for as long as the other side has a branch or tag of that name.
     A tree belongs to the address that it was cloned from: another address is refused under its name. on_note gets notes
     for people, such as tags that were moved there; on_progress gets the stage and the fraction of it that is done.
     Raises UnknownTree, TreeUnreadable, SourceUnreachable, TreeTooLarge, LockBusy, DiskFull.
@@ -134,10 +135,11 @@ def open_git(
     with locked(name, root), appearing(repository) as place:
         if (place / "HEAD").exists():
             _check_origin(name, place, address)
-            remote.fetch(address, place, limits, on_note, on_progress)
         else:
             make_bare(place)
-            listed = remote.fetch(address, place, limits, on_note, on_progress)
+        listed = remote.fetch(address, place, limits, on_note, on_progress)
+        default = _setting_or_none(place, "kperflab.default")
+        if not {f"refs/heads/{default}", f"refs/tags/{default}"} & listed.refs.keys():
             _set(place, "kperflab.default", _default(listed))
         _set(place, _ORIGIN, address.identity)
     return open_tree(name, root)

@@ -116,6 +116,19 @@ class TestGit:
             upstream, "rev-parse", "HEAD"
         )
 
+    def test_a_default_branch_that_is_renamed_is_the_default_by_its_new_name(
+        self, upstream: Path, tmp_path: Path
+    ) -> None:
+        open_git("mine", own_address(str(upstream)), tmp_path / "trees")
+        git(upstream, "branch", "other")
+        git(upstream, "branch", "-m", "topic", "main")
+        git(upstream, "commit", "-q", "--allow-empty", "-m", "two")
+        tree = open_git("mine", own_address(str(upstream)), tmp_path / "trees")
+        assert tree.default_revision == "main"
+        assert resolve(tree, "").commit == git(upstream, "rev-parse", "HEAD")
+        git(upstream, "checkout", "-q", "other")
+        assert open_git("mine", own_address(str(upstream)), tmp_path / "trees").default_revision == "main"
+
     def test_hooks_of_the_repository_do_not_come_along(self, upstream: Path, tmp_path: Path) -> None:
         tree = open_git("mine", own_address(str(upstream)), tmp_path / "trees")
         assert not (tree.repository / "hooks").exists()
