@@ -22,6 +22,8 @@ _SYMBOL = r"CONFIG_(?P<symbol>[A-Za-z0-9_]{1,120})"
 _VALUE = r'(?P<value>[ymn]|-?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}|"(?:[^"\\\x00-\x1f]|\\["\\])*")'
 _SET = re.compile(rf"{_SYMBOL}={_VALUE}[ \t]*(?P<why>#.*)?")
 _UNSET = re.compile(rf"# {_SYMBOL} is not set\b(?P<why>.*)")
+# Kconfig reads such a line as a comment, for it lacks a blank or has too many.
+_ALMOST_UNSET = re.compile(rf"#[ \t]*{_SYMBOL}[ \t]+is not set\b.*")
 _OPTIONAL = "[if defined]"
 
 
@@ -91,6 +93,11 @@ def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
         match = _SET.fullmatch(line) or _UNSET.fullmatch(line)
         if match:
             assignments.append(_assignment(match, fragment.name, number))
+        elif match := _ALMOST_UNSET.fullmatch(line):
+            raise ConfigRejected(
+                f'config fragment "{fragment.name}" line {number}: "{line[:80]}" is a comment and turns nothing off; '
+                f'write "# CONFIG_{match["symbol"]} is not set"'
+            )
         elif line and not line.startswith("#"):
             raise ConfigRejected(
                 f'config fragment "{fragment.name}" line {number}: "{line[:80]}" is not an assignment; '

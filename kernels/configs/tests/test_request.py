@@ -60,6 +60,15 @@ def test_a_line_that_is_no_assignment_is_refused(line: str) -> None:
         read_fragment(Fragment("mine", f"CONFIG_OK=y\n{line}\n"))
 
 
+@pytest.mark.parametrize(
+    "line", ["#CONFIG_X is not set", "#\tCONFIG_X is not set", "# CONFIG_X  is not set # why"]
+)
+def test_a_line_that_kconfig_would_take_for_a_comment_does_not_pass_for_one_that_turns_off(line: str) -> None:
+    with pytest.raises(ConfigRejected, match=r'"mine" line 2: .* write "# CONFIG_X is not set"'):
+        read_fragment(Fragment("mine", f"CONFIG_OK=y\n{line}\n"))
+    assert len(read_fragment(Fragment("mine", f"CONFIG_OK=y\n#{line}\n# CONFIG_X is what is not set\n"))) == 1
+
+
 def test_a_huge_fragment_is_refused() -> None:
     with pytest.raises(ConfigRejected, match="larger than 256 KiB"):
         read_fragment(Fragment("mine", "# comment\n" * 30_000))
