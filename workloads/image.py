@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -88,6 +89,10 @@ def _only_builder(lock: Path) -> Iterator[None]:
 
 
 def _make(shape: DiskShape, image: Path) -> None:
+    making = f"making-{image.name}-"
+    # Only one process makes this image at a time, so what is there was left by one that was killed.
+    for left in image.parent.glob(f"{making}*"):
+        shutil.rmtree(left, ignore_errors=True)
     free = os.statvfs(image.parent)
     if free.f_bavail * free.f_frsize < image_bytes(shape):
         raise GuestNotMade(
@@ -95,7 +100,7 @@ def _make(shape: DiskShape, image: Path) -> None:
             f"{image_bytes(shape) >> 20} MiB are needed in {image.parent}"
         )
     try:
-        with tempfile.TemporaryDirectory(dir=image.parent, prefix="making-") as place:
+        with tempfile.TemporaryDirectory(dir=image.parent, prefix=making) as place:
             unfinished, script = Path(place, "image"), Path(place, "script")
             with script.open("w") as lines:
                 lines.writelines(_debugfs_script(shape))

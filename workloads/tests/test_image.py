@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +57,32 @@ def test_an_image_is_made_once_and_never_written_again(tmp_path: Path) -> None:
     assert build_image(SHAPE, tmp_path).stat().st_mtime_ns == before.st_mtime_ns
     assert before.st_mode & 0o222 == 0
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("making-")] == []
+
+
+def test_half_an_image_of_a_killed_worker_goes_when_the_image_is_made(tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "debugfs").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tools / "debugfs").chmod(0o755)
+    make = f"from workloads.image import *; build_image({SHAPE!r}, Path({str(tmp_path)!r}))"
+    killed = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"from pathlib import Path; from workloads.guest.plan import DiskShape; {make}",
+        ],
+        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+        start_new_session=True,
+    )
+    for _ in range(300):
+        if list(tmp_path.glob("making-*/image")):
+            break
+        time.sleep(0.1)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert len(list(tmp_path.glob("making-*"))) == 1
+    build_image(SHAPE, tmp_path)
+    assert list(tmp_path.glob("making-*")) == []
 
 
 def test_the_mails_tree_gets_the_mails_number_of_inodes() -> None:
