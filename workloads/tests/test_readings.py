@@ -157,6 +157,29 @@ def test_the_load_reaches_the_measured_cpu_by_ipi_and_only_the_load_does() -> No
     assert by_cpu["1"] > 100
 
 
+@pytest.mark.parametrize(
+    ("row", "holds"),
+    [
+        ("", False),
+        ("{ common_cpu:          0 } hitcount:       1000\n", False),
+        ("{ common_cpu:          1 } hitcount:       1000\n", True),
+        (None, True),
+    ],
+    ids=["no calls", "calls on the housekeeping CPU alone", "calls on the measured CPU", "no such function"],
+)
+def test_ipis_that_reach_no_measured_cpu_prove_nothing(row: str | None, holds: bool) -> None:
+    """Without the function, as with the patch of the mail, there is nothing to invalidate."""
+    info = (
+        "# event histogram\n#\n# trigger info: hist:keys=common_cpu:vals=hitcount:size=2048 [active]\n#\n\n"
+    )
+    counts = b"" if row is None else f"{info}{row}\nTotals:\n    Hits: {1000 if row else 0}\n".encode()
+    records = [record for record in golden("cyclictest-bh-verified") if record.name != "/tmp/calls.hist"]
+    records.insert(-1, Record(1, "file", "/tmp/calls.hist", counts))
+    extras = CATALOG["cyclictest-bh"].read(records, purpose="verified").extras
+    assert min(extras["flushes"]) > 0
+    assert extras["verified_holds"] is holds
+
+
 def test_bh_lookup_gives_ns_for_each_block() -> None:
     readings = read("bh-lookup")
     assert readings.iterations[1].values.keys() == CATALOG["bh-lookup"].metrics.keys()
