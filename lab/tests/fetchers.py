@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
@@ -38,21 +38,26 @@ def at_hand(spec: ExperimentSpec, by: User) -> None:
 
 
 @contextmanager
-def a_fetcher() -> Iterator[None]:
-    """Somebody who carries out fetches, as `labctl work` does by a process each."""
+def repeating(do: Callable[[], object]) -> Iterator[None]:
+    """Do something again and again in a thread."""
     over = Event()
 
-    def works() -> None:
+    def repeat() -> None:
         try:
             while not over.wait(0.05):
-                fetch_all()
+                do()
         finally:
             connection.close()
 
-    thread = Thread(target=works)
+    thread = Thread(target=repeat)
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
+
+
+def a_fetcher() -> AbstractContextManager[None]:
+    """Somebody who carries out fetches, as `labctl work` does by a process each."""
+    return repeating(fetch_all)

@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
 from django.core.cache import cache
-from django.db import connection
 
 from lab.models import Experiment, Target, Tree, User
 from lab.people.tokens import issue_token
 from lab.tests.factories import make_user
-from lab.tests.fetchers import a_fetcher
+from lab.tests.fetchers import a_fetcher, repeating
 from workers import labctl, local
 from workers.tests.conftest import FakeLab, opens
 from workers.tests.test_labctl import call
@@ -53,26 +51,14 @@ def signed_in(monkeypatch: pytest.MonkeyPatch, name: str = "alice", **fields: An
     return user
 
 
-@contextmanager
-def a_worker() -> Iterator[None]:
+def a_worker() -> AbstractContextManager[None]:
     """Somebody who carries out whatever is queued, as `labctl work` does on the lab's machine."""
-    over = Event()
 
-    def works() -> None:
-        try:
-            while not over.wait(0.05):
-                for experiment in Experiment.objects.filter(state__in=("queued", "running")):
-                    local.work_through(experiment.pk)
-        finally:
-            connection.close()
+    def work() -> None:
+        for experiment in Experiment.objects.filter(state__in=("queued", "running")):
+            local.work_through(experiment.pk)
 
-    thread = Thread(target=works)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return repeating(work)
 
 
 def described(lab: FakeLab, ns: float = 1250.0, *, workload: str = "showgids") -> str:

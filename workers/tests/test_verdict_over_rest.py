@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,25 +20,14 @@ from workers.ctl import progressbar
 from workers.ctl.clients import http
 from workers.ctl.options import EXIT_REGRESSION
 from workers.tests.conftest import FakeLab
-from workers.tests.restlab import a_worker, described, lab_behind, signed_in, submitted
+from workers.tests.restlab import a_worker, described, submitted
 from workers.tests.test_labctl import call
+from workers.tests.test_over_rest import alice as alice
+from workers.tests.test_over_rest import lab as lab
 
 ROOT = Path(__file__).parents[2]
 # The shell's code for a command that was interrupted.
 INTERRUPTED = 130
-
-
-@pytest.fixture
-def lab(
-    live_server: Any, fake_lab: FakeLab, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[FakeLab]:
-    with lab_behind(live_server.url, fake_lab, settings, tmp_path, monkeypatch):
-        yield fake_lab
-
-
-@pytest.fixture
-def alice(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> User:
-    return signed_in(monkeypatch)
 
 
 def test_a_first_request_that_the_server_still_works_on_is_waited_for(
