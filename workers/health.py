@@ -5,12 +5,14 @@ import logging
 import statistics
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Self
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, connections
 
 from kernels.artifacts.store import Artifact
 from kernels.errors import KernelsError
@@ -20,6 +22,7 @@ from lab.one_line import error_line
 from lab.targets.access_schema import read_tuning
 from lab.targets.drivers import is_guest
 from lab.targets.health_checks import (
+    HELD_S,
     ITERATIONS,
     PRESET,
     WARMUP,
@@ -39,6 +42,7 @@ from workers.collect.dmesg import FATAL, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.drivers.base import Machine
 from workers.errors import WorkersError
+from workers.lease import SILENT_S
 from workers.machine_turns import turn
 from workers.run import Bench, boot, tuned_as_asked
 from workloads.catalog import load_catalog
@@ -77,22 +81,49 @@ def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
     return row
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    target_id: int
+class _Reservation:
+    """A target reserved for a check. A thread keeps it so: a machine's firmware may take longer than a reservation lasts."""
+
+    def __init__(self, target_id: int) -> None:
+        self._target_id = target_id
+        self._over = Event()
+        self._beaten_at = monotonic()
+        self._thread = Thread(target=self._keep, daemon=True)
+
+    def __enter__(self) -> Self:
+        # Nobody else would see what is written in a transaction.
+        if not connection.in_atomic_block:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def beat(self) -> None:
-        """Keep boots away a while longer."""
-        hold_check(self.target_id)
+        """Take a sign of life. A check without one for SILENT_S is stuck, and loses its target."""
+        self._beaten_at = monotonic()
+
+    def _keep(self) -> None:
+        try:
+            while not self._over.wait(HELD_S / 6) and monotonic() - self._beaten_at < SILENT_S:
+                try:
+                    hold_check(self._target_id)
+                except (OperationalError, InterfaceError) as exc:
+                    log.warning("the reservation of a target waits for the database: %s", error_line(exc))
+                    connection.close()
+        finally:
+            connections.close_all()
 
 
 def _checked(target: Target, bench: Bench) -> Checked:
-    held = _Held(target.pk)
     runs = bench.home / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     key = known_kernel(target)
     with (
-        at_hand(bench.home, key, held.beat) as artifact,
+        _Reservation(target.pk) as reservation,
+        at_hand(bench.home, key, reservation.beat) as artifact,
         TemporaryDirectory(prefix="check-", dir=runs) as place,
     ):
         directory = Path(place)
@@ -100,7 +131,7 @@ def _checked(target: Target, bench: Bench) -> Checked:
         directory.chmod(0o755)
         job = _job(target, artifact, bench)
         request = boot_request(job, artifact, bench.home, directory)
-        answers = boot(request, job.plan, bench.drivers[target.driver], held)
+        answers = boot(request, job.plan, bench.drivers[target.driver], reservation)
         sent = Sent(directory, WORKLOAD, iterations=ITERATIONS, warmup=WARMUP)
         readings = read_guest(sent, artifact, bench.home).readings
         tuned = tuned_as_asked(job.tuning, answers.environment)

@@ -26,7 +26,7 @@ from lab.targets.usable import usable_targets
 
 WORKLOAD, PRESET = "showgids", "smoke"
 ITERATIONS, WARMUP = 5, 1
-# A check that shows no life for this long is over: its process was killed.
+# A check whose reservation is not renewed for this long is over: its process was killed.
 HELD_S = 300.0
 # The search for a kernel gives up after this many experiments.
 _LOOKED_AT = 20
