@@ -33,7 +33,7 @@ from lab.submission.tree_history import open_named, remember
 SHORT = 12
 BUDGET_OVER = timedelta(hours=24)
 # Each look retries refused revisions, and each of them takes as long as a preview.
-MOST_TRIED = 10
+TRIED_AT_ONCE = 10
 
 OnProgress = Callable[[str], None]
 
@@ -206,7 +206,7 @@ class _Look:
     def _measure_skipped(self, spec: ExperimentSpec, tree: SourceTree, said: str) -> LookOutcome:
         """Queue the newest of the skipped revisions that is not refused: a patch need not apply to each."""
         refused = ""
-        for revision in reversed(self._skipped(tree)[-MOST_TRIED:]):
+        for revision in reversed(self._skipped(tree)[-TRIED_AT_ONCE:]):
             try:
                 return self._submit(spec, revision, said)
             except (SpecError, SubmissionRejected) as exc:
