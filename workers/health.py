@@ -82,7 +82,7 @@ def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
 
 
 class _Reservation:
-    """A target reserved for a check. A thread keeps it so: a machine's firmware may take longer than a reservation lasts."""
+    """A target reserved for a check. A thread renews the reservation, because a machine's firmware may take longer than it lasts."""
 
     def __init__(self, target_id: int) -> None:
         self._target_id = target_id

@@ -69,7 +69,7 @@ def tell_quarantine(row: Quarantine) -> None:
 def listening(event: str, tree_id: int | None) -> list[Hook]:
     """Return the hooks for this event on this tree; tree_id: None for events without a tree.
 
-    A user who is shut out of the lab receives nothing from it.
+    The hooks of an account that may not sign in are not among them.
     """
     hooks = Hook.objects.filter(enabled=True).exclude(owner__is_active=False)
     return [hook for hook in hooks if event in hook.events and hook.tree_id in (None, tree_id)]

@@ -33,7 +33,7 @@ from lab.storage.store import Store, lab_store
 # An upload that broke off this long ago will not be finished.
 BROKEN_OFF = timedelta(days=1)
 _AT_ONCE = 500
-# To remove very much may take a bucket long, and somebody may keep an experiment meanwhile: needs are read again after this time.
+# Removing many files from a bucket takes long, and an experiment may be marked as kept meanwhile: needs are read again after this time.
 ASK_AGAIN_S = 30.0
 
 
