@@ -192,6 +192,8 @@ std::string Compilation::attempt_read() {
     if (why.empty())
         why = answer(entry);
     if (why.empty()) {
+        if (is_source_compiled_ && !same_code(plan_.output, temporary_(".o"), temporary_))
+            return "differs " + key_;
         answered(!source_.is_gccs());
         return "";
     }
@@ -211,7 +213,9 @@ std::string Compilation::find_read(Entry &entry) {
         if ((key_.empty() || !store_.get(key_, data)) && !find_resized(data))
             return UNKNOWN;
     }
-    return entry.unpack(data) ? check(entry) : "entry";
+    if (!entry.unpack(data))
+        return "entry";
+    return is_spared(entry) ? check_source(entry) : check(entry);
 }
 
 // Looks for what was compiled when structures of which the file needs a part had other sizes. It is the answer if the compiler reads
@@ -382,16 +386,33 @@ void Compilation::keep(Entry &entry, Fresh &fresh) {
     store_.count(store_.put(key_, entry.packed()) ? "miss" : "not-kept");
 }
 
-// Whether the compiler has read all of the file as it is, which it spares what it says of the text alone.
+// Whether gcc had complaints of the text that it does not have of the source.
+bool Compilation::is_spared(const Entry &entry) const {
+    return std::any_of(entry.runs.begin(), entry.runs.end(), [](auto &sum) { return sum.size() == WHOLE; });
+}
+
+// Whether the compiler has read all of such a file as it is.
 bool Compilation::is_whole(const Entry &entry) const {
     auto &runs = entry.runs;
     return std::any_of(runs.begin(), runs.end(), [&](auto &sum) { return sum.size() == WHOLE && sum == file_.whole(); });
 }
 
-// What the file does not use, but the compiler would have read: it must be free of errors and warnings too.
-std::string Compilation::check(const Entry &entry) {
+// The text of a spared file would bring its complaints along: the compiler reads the source. Under make its object must then be the answer's.
+std::string Compilation::check_source(Entry &entry) {
     if (is_whole(entry))
         return "";
+    is_source_compiled_ = compiler_.silent(compiler_.compile_source());
+    if (!is_source_compiled_)
+        return "check";
+    store_.count("checked");
+    entry.runs.push_back(file_.whole());
+    std::sort(entry.runs.begin(), entry.runs.end());
+    store_.put(key_, entry.packed());
+    return "";
+}
+
+// What the file does not use, but the compiler would have read: it must be free of errors and warnings too.
+std::string Compilation::check(const Entry &entry) {
     if (!file_.all_used(entry.used))
         return "idle";
     auto fresh = known_.unknown(file_.reading, entry.runs);

@@ -55,7 +55,9 @@ private:
     bool find_resized(std::string &data);
     void keep_resized();
     std::string check(const Entry &entry);
+    bool is_spared(const Entry &entry) const;
     bool is_whole(const Entry &entry) const;
+    std::string check_source(Entry &entry);
     std::string compile();
     std::string compile_to(Entry &entry, Fresh &fresh);
     bool accepts_outlines();
@@ -85,6 +87,7 @@ private:
     KnownRuns known_;
     Beside beside_;
     bool is_answered_ = false;
+    bool is_source_compiled_ = false;
     std::string key_;
     std::string assembled_;  // the sum of what was made into the object
 };

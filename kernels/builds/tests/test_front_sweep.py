@@ -175,6 +175,11 @@ def test_a_file_whose_text_alone_has_warnings_is_compiled_by_make_alone(
     # Each was compiled once, by make or ahead of it.
     assert (events["miss"], events["own-unknown"]) == (3, 3)
     assert same(artifact, sweeps.clean(files, tmp_path))
+    # Where only what it does not use has changed, gcc reads the source once.
+    files = header(USED, USED + "int another(int);\n")
+    artifact, steps, events = sweeps.build(files)
+    assert (steps["fs/buffer"], events["again-check"], events["miss"]) == ("SAME", 0, 0)
+    assert same(artifact, sweeps.clean(files, tmp_path))
 
 
 @pytest.mark.process
