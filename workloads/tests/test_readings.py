@@ -163,9 +163,11 @@ def test_the_load_reaches_the_measured_cpu_by_ipi_and_only_the_load_does() -> No
         ("", None),
         ("{ common_cpu:          0 } hitcount:       1000\n", None),
         ("{ common_cpu:          1 } hitcount:       1000\n", True),
+        # Of a machine whose siblings are off: CPUs 0 and 2.
+        ("{ common_cpu:          2 } hitcount:       1000\n", True),
         (None, True),
     ],
-    ids=["no calls", "calls on the housekeeping CPU alone", "calls on the measured CPU", "no such function"],
+    ids=["no calls", "on the housekeeping CPU alone", "on the measured CPU", "on CPU 2", "no such function"],
 )
 def test_ipis_that_reach_no_measured_cpu_prove_nothing(row: str | None, holds: bool | None) -> None:
     """Without the function, as with the patch of the mail, there is nothing to invalidate."""
