@@ -65,8 +65,10 @@ class Layers:
         staged = objects.parent / "layer"
         staged.mkdir()
         objects.rename(staged / "obj")
-        # newer_than() takes this for the newest time of all, and nothing is made after it.
-        os.utime(staged / "obj")
+        # newer_than() takes this for the newest time of all, and nothing is made after it. A file may have a later time than ours if the
+        # clock was set back meanwhile.
+        newest = max(time.time_ns(), *_file_times(staged / "obj"))
+        os.utime(staged / "obj", ns=(newest, newest))
         for name, text in notes.items():
             (staged / name).write_text(text)
         # A layer that is half written after a power cut would spoil every build above it.
@@ -197,6 +199,13 @@ def bytes_taken(top: Path) -> int:
         for _, _, files, descriptor in os.fwalk(top)
         for name in files
     )
+
+
+def _file_times(top: Path) -> Iterator[int]:
+    """Yield the time of each file below a directory, in nanoseconds."""
+    for _, _, files, descriptor in os.fwalk(top):
+        for name in files:
+            yield os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime_ns
 
 
 def _settle(top: Path) -> None:
