@@ -92,9 +92,10 @@ class Layers:
             if free_bytes(self.objects) >= wanted:
                 break
             with contextlib.suppress(LockBusy), locked(lock, seconds=0), scratch(self.scratch) as own:
-                # Renamed first, in one step: half of a layer would spoil the builds above it.
-                place.rename(own / "dropped")
-                dropped += 1
+                if place.exists():  # else another build has just removed it
+                    # Renamed first, in one step: half of a layer would spoil the builds above it.
+                    place.rename(own / "dropped")
+                    dropped += 1
         need_room(self.objects, size, what)
         return dropped
 
@@ -193,12 +194,13 @@ def need_room(path: Path, size: int, what: str) -> None:
 
 
 def bytes_taken(top: Path) -> int:
-    """Return the bytes that a directory takes on its disk."""
-    return sum(
-        os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_blocks * 512
-        for _, _, files, descriptor in os.fwalk(top)
-        for name in files
-    )
+    """Return the bytes that a directory takes on its disk, without what is removed meanwhile."""
+    size = 0
+    with contextlib.suppress(FileNotFoundError):
+        for _, _, files, descriptor in os.fwalk(top):
+            for name in files:
+                size += os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_blocks * 512
+    return size
 
 
 def _file_times(top: Path) -> Iterator[int]:

@@ -2,13 +2,14 @@
 """Room for builds on a builder's disk: what nobody uses goes before a build is refused."""
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernels.builds.builder import Builder, Limits
-from kernels.builds.layers import VARIANT_BYTES, Layers
+from kernels.builds.layers import VARIANT_BYTES, Layers, bytes_taken
 from kernels.errors import DiskFull
 from kernels.files.scratch import locked
 from kernels.tests.pretend import PretendKernel
@@ -69,6 +70,18 @@ def test_what_a_build_uses_stays(layers: Layers) -> None:
     with locked(layers.lock("layer-old"), shared=True):
         assert layers.make_room(2 * MIB, "a build") == 1
     assert left(layers) == ["new", "old"]
+
+
+def test_what_another_build_has_just_removed_ends_no_build(
+    layers: Layers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def after_the_other(top: Path) -> int:
+        shutil.rmtree(layers.objects / "old", ignore_errors=True)
+        return bytes_taken(top)
+
+    monkeypatch.setattr("kernels.builds.layers.bytes_taken", after_the_other)
+    assert layers.make_room(3 * MIB, "a build") == 1
+    assert left(layers) == ["new"]
 
 
 def test_what_is_to_be_spare_is_made_where_that_can_be(layers: Layers) -> None:
