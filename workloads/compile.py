@@ -2,6 +2,7 @@
 """Compiles the workloads' programs: static, so that they run in a guest without libraries."""
 
 import hashlib
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterable
@@ -57,6 +58,8 @@ def _compiled(root: Path, name: str, folder: Path, compiler: str) -> Path:
     with tempfile.TemporaryDirectory(dir=root) as place:
         binary = Path(place, name)
         _run([*_COMMAND, "-I", str(HARNESS), "-o", str(binary), *map(str, sources), "-lm"], name)
+        with binary.open("rb") as file:  # a power cut would leave an empty one
+            os.fsync(file.fileno())
         binary.rename(kept)
     return kept
 

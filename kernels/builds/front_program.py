@@ -17,6 +17,7 @@ from pathlib import Path
 from kernels.builds.front_sources import SOURCES, source_files
 from kernels.builds.request import front_recipe
 from kernels.errors import HostUnfit
+from kernels.files.scratch import place_synced
 from kernels.processes.environment import minimal
 
 FLAGS = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build-id=none")
@@ -61,7 +62,7 @@ def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
                 objects = list(compilers.map(partial(_compile, Path(place)), sources))
             _run("g++", *FLAGS, "-o", str(made), *objects, "-lz")
             made.chmod(0o755)
-            made.rename(kept)
+            place_synced(made, kept)
     return kept
 
 

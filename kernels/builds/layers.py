@@ -71,11 +71,7 @@ class Layers:
         os.utime(staged / "obj", ns=(newest, newest))
         for name, text in notes.items():
             (staged / name).write_text(text)
-        # A layer that is half written after a power cut would spoil every build above it.
-        sync = partial(
-            subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S, env=minimal()
-        )
-        patiently(sync, on_wait)
+        patiently(partial(_sync, staged), on_wait)
         staged.rename(self.objects / layer)
         sync_directory(self.objects)
 
@@ -143,6 +139,7 @@ class Layers:
         with scratch(self.scratch) as own:
             extract_tree(tree, tree_id, own / "tree")
             _settle(own / "tree")
+            _sync(own / "tree")
             (own / "tree").rename(path)
 
 
@@ -208,6 +205,11 @@ def _file_times(top: Path) -> Iterator[int]:
     for _, _, files, descriptor in os.fwalk(top):
         for name in files:
             yield os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime_ns
+
+
+def _sync(folder: Path) -> None:
+    """Write a folder to the disk: one that is half written after a power cut would spoil every build above it."""
+    subprocess.run(["sync", "-f", str(folder)], check=True, timeout=_SYNC_S, env=minimal())
 
 
 def _settle(top: Path) -> None:

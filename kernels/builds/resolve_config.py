@@ -25,7 +25,7 @@ from kernels.configs.request import (
 )
 from kernels.configs.unmet import explain
 from kernels.errors import ConfigRejected
-from kernels.files.scratch import scratch
+from kernels.files.scratch import place_synced, scratch
 from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
 from kernels.sandbox.take_files import read_bounded
 from kernels.trees.extract import changed_files
@@ -85,7 +85,7 @@ def resolve_config(
     kept.parent.mkdir(parents=True, exist_ok=True)
     with scratch(layers.scratch) as own:
         (own / "config").write_text(text)
-        (own / "config").rename(kept)
+        place_synced(own / "config", kept)
     return text
 
 

@@ -136,6 +136,13 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def place_synced(made: Path, path: Path) -> None:
+    """Move a finished file to the name by which others use it, so that after a power cut it has all of its bytes there or is not there."""
+    with made.open("rb") as file:
+        os.fsync(file.fileno())
+    made.rename(path)
+
+
 def write_synced(path: Path, data: bytes) -> None:
     """Write a new file so that it survives a power cut."""
     with path.open("xb") as file:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from kernels.files.scratch import place_synced
 from kernels.processes.environment import minimal
 from workers.errors import WorkersError
 
@@ -41,7 +42,7 @@ def compile_once(product: Product, root: Path) -> Path:
         compiled = Path(place, product.file)
         _run(product, [*product.flags, "-o", str(compiled), *(str(path) for path in product.sources)])
         compiled.chmod(product.mode)
-        compiled.rename(kept)
+        place_synced(compiled, kept)
     return kept
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.tests.synced import inodes_synced
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.errors import ProfileUnreadable
 from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
@@ -190,3 +191,10 @@ def test_many_functions_are_read(tmp_path: Path) -> None:
     rows = rows_of(*((0x401680, 1, 1, 1) for _ in range((1 << 16) - ROOTS)))
     tree = read(tmp_path, report(rows))
     assert int(tree.instructions.sum()) == (1 << 16) - ROOTS
+
+
+@pytest.mark.process
+def test_a_compiled_plugin_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since it is compiled once, one that a power cut left empty would end every later boot that needs it."""
+    synced = inodes_synced(monkeypatch)
+    assert compile_plugin(tmp_path).stat().st_ino in synced

@@ -58,6 +58,20 @@ def test_equal_sources_are_compiled_once(programs: dict[str, Path]) -> None:
     assert again["showgids"].stat().st_mtime_ns == before
 
 
+def test_a_compiled_program_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since it is compiled once, one that a power cut left empty would fail in every later boot."""
+    synced = set()
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr("os.fsync", noted)
+    made = compile_programs(tmp_path, [load_catalog()["showgids"]])["showgids"]
+    assert made.stat().st_ino in synced
+
+
 def test_programs_need_no_library(programs: dict[str, Path]) -> None:
     for path in programs.values():
         assert b"/lib64/ld-linux" not in path.read_bytes()

@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernels.builds.builder import Builder, Limits
+from kernels.builds.front_program import compile_front
+from kernels.builds.layers import Layers
 from kernels.builds.structures import FinishedBuild
 from kernels.tests.pretend import PretendKernel
+from kernels.tests.synced import inodes_synced
 
 pytestmark = pytest.mark.process
 
@@ -32,3 +37,46 @@ def test_a_clock_that_was_set_back_during_the_base_hides_no_change(
     revision = pretend.edited("fs/buffer.c", "block * 3", "block * 41")
     builder.build(pretend.request(revision), on_line=lines.append)
     assert "  CC      fs/buffer.o" in lines
+
+
+def test_sources_are_on_the_disk_before_a_build_can_see_them(
+    pretend: PretendKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that a power cut left empty would be compiled into every later kernel of the tree."""
+    layers = Layers(tmp_path)
+    place = layers.sources / f"pretend-{pretend.base.tree_id}"
+    seen: list[bool] = []
+    run = subprocess.run
+
+    def noted(command: list[str], **rest: Any) -> subprocess.CompletedProcess[Any]:
+        if command[0] == "sync":
+            seen.append(place.exists())
+        return run(command, **rest)
+
+    monkeypatch.setattr("subprocess.run", noted)
+    with layers.source(pretend.tree, pretend.base.tree_id, lambda: None) as path:
+        assert path == place
+    assert seen == [False]
+
+
+def test_a_kept_config_is_on_the_disk(
+    pretend: PretendKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty one would be every later kernel's."""
+    synced = inodes_synced(monkeypatch)
+    Builder(tmp_path, Limits(seconds=30, memory=1 << 30, cores=2)).key(pretend.request())
+    (config,) = (tmp_path / "objects/configs").iterdir()
+    assert config.stat().st_ino in synced
+
+
+def test_the_compiled_front_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through an empty one no kernel compiles."""
+
+    def compiled(_program: str, *arguments: str) -> str:
+        if "-o" in arguments:
+            Path(arguments[arguments.index("-o") + 1]).write_text("compiled")
+        return ""
+
+    monkeypatch.setattr("kernels.builds.front_program._run", compiled)
+    synced = inodes_synced(monkeypatch)
+    assert compile_front(tmp_path).stat().st_ino in synced
