@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kernels.builds.front_sources import SOURCES, source_files
 from kernels.builds.request import front_recipe
-from kernels.errors import HostUnfit
+from kernels.errors import DiskFull, HostUnfit
 from kernels.files.scratch import place_synced
 from kernels.processes.environment import minimal
 
@@ -44,7 +44,7 @@ class FrontSettings:
 
 
 def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
-    """Return the front's program, kept below root under the hash of its sources. Raises HostUnfit.
+    """Return the front's program, kept below root under the hash of its sources. Raises HostUnfit, DiskFull.
 
     main: the source with main(); another one makes another program of the same parts.
     """
@@ -117,6 +117,10 @@ def _run(program: str, *arguments: str) -> str:
         raise HostUnfit(
             f'program "{program}" does not answer; run: apt-get install gcc g++ zlib1g-dev'
         ) from exc
+    if "No space left on device" in done.stderr:
+        raise DiskFull(
+            "the disk filled up while the compiler front was compiled; free some space", done.stderr
+        )
     if done.returncode:
         raise HostUnfit(f'program "{program}" fails; run: apt-get install gcc g++ zlib1g-dev', done.stderr)
     return done.stdout

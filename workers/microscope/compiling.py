@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from kernels.errors import DiskFull
 from kernels.files.scratch import place_synced
 from kernels.processes.environment import minimal
 from workers.errors import WorkersError
@@ -33,7 +34,7 @@ class Product:
 
 
 def compile_once(product: Product, root: Path) -> Path:
-    """Return the compiled file, kept below root under the hash of what it was made from. Raises the product's error."""
+    """Return the compiled file, kept below root under the hash of what it was made from. Raises the product's error, DiskFull."""
     kept = root / _key(product) / product.file
     if kept.exists():
         return kept
@@ -71,6 +72,8 @@ def _run(product: Product, arguments: list[str]) -> str:
         ) from exc
     except subprocess.TimeoutExpired as exc:
         raise product.error(f"{compiler} did not compile {product.what} within {_DEADLINE_S} s") from exc
+    if "No space left on device" in done.stderr:
+        raise DiskFull(f"the disk filled up while {product.what} was compiled; free some space", done.stderr)
     if done.returncode:
         raise product.error(f"{product.what} does not compile", done.stderr)
     return done.stderr

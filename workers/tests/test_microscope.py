@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from kernels.errors import DiskFull
 from kernels.tests.synced import inodes_synced
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.errors import ProfileUnreadable
@@ -191,6 +193,21 @@ def test_many_functions_are_read(tmp_path: Path) -> None:
     rows = rows_of(*((0x401680, 1, 1, 1) for _ in range((1 << 16) - ROOTS)))
     tree = read(tmp_path, report(rows))
     assert int(tree.instructions.sum()) == (1 << 16) - ROOTS
+
+
+@pytest.mark.process
+def test_a_disk_without_room_for_the_plugin_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the first exact boots of a new release would be lost for good."""
+    compiler = tmp_path / "gcc"
+    said = "fatal error: error writing to plugin.s: No space left on device"
+    compiler.write_text(f'#!/bin/sh\n[ "$1" = -v ] && exit\necho "{said}" >&2\nexit 1\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(DiskFull, match="QEMU's plugin") as caught:
+        compile_plugin(tmp_path / "kept")
+    assert caught.value.retry
 
 
 @pytest.mark.process

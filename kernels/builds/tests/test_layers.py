@@ -15,6 +15,7 @@ from kernels.builds.builder import Builder, Limits
 from kernels.builds.front_program import compile_front
 from kernels.builds.layers import Layers
 from kernels.builds.structures import FinishedBuild
+from kernels.errors import DiskFull
 from kernels.tests.pretend import PretendKernel
 from kernels.tests.synced import inodes_synced
 
@@ -67,6 +68,18 @@ def test_a_kept_config_is_on_the_disk(
     Builder(tmp_path, Limits(seconds=30, memory=1 << 30, cores=2)).key(pretend.request())
     (config,) = (tmp_path / "objects/configs").iterdir()
     assert config.stat().st_ino in synced
+
+
+def test_a_disk_without_room_for_the_front_is_not_told_as_a_missing_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "g++"
+    said = "fatal error: error writing to main.s: No space left on device"
+    compiler.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exit\necho "{said}" >&2\nexit 1\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(DiskFull, match="compiler front"):
+        compile_front(tmp_path / "kept")
 
 
 def test_the_compiled_front_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
