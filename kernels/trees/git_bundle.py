@@ -6,11 +6,11 @@ bundle leaves nothing behind.
 """
 
 import re
-import tempfile
 from pathlib import Path
 from typing import IO
 
 from kernels.errors import BundleRefused
+from kernels.files.scratch import remove_leftovers, scratch
 from kernels.trees.git import run_git, try_git
 from kernels.trees.tree import keep, make_bare
 from kernels.trees.whole_repository import appearing, locked
@@ -51,16 +51,16 @@ def take_bundle(repository: Path, file: Path, commit: str, base: str) -> None:
     """
     if file.stat().st_size > MOST_BYTES:
         raise BundleRefused(f"the bundle of {commit[:12]} is larger than {MOST_BYTES >> 20} MiB")
+    coming = repository / "objects" / ".coming"
+    remove_leftovers(coming)
     with file.open("rb") as source:
         _read_head(source, commit, base)
-        with tempfile.TemporaryDirectory(prefix=".coming-", dir=repository / "objects") as place:
-            _index(repository, source, Path(place), commit, shallow=not base)
-            _must_be_whole(repository, Path(place), commit, base)
+        with scratch(coming) as place:
+            _index(repository, source, place, commit, shallow=not base)
+            _must_be_whole(repository, place, commit, base)
             (repository / "objects" / "pack").mkdir(exist_ok=True)
             # The index last: git ignores a pack without one.
-            for path in sorted(
-                (Path(place) / "pack").iterdir(), key=lambda pack_file: pack_file.suffix == ".idx"
-            ):
+            for path in sorted((place / "pack").iterdir(), key=lambda pack_file: pack_file.suffix == ".idx"):
                 path.rename(repository / "objects" / "pack" / path.name)
     if not base:
         _mark_shallow(repository, commit)

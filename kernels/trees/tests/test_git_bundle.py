@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -45,6 +47,24 @@ def there(kernel: PretendKernel, bundles: tuple[Path, Path], tmp_path: Path) -> 
 
 def objects(repository: Path) -> set[str]:
     return {str(path) for path in (repository / "objects").rglob("*") if path.is_file()}
+
+
+def test_what_a_killed_worker_unpacked_is_removed(
+    kernel: PretendKernel, patched: NamedRevision, bundles: tuple[Path, Path], there: Path
+) -> None:
+    """Each would keep the size of a kernel's sources for ever."""
+    take = (
+        "import sys; from pathlib import Path; import kernels.trees.git_bundle as bundles\n"
+        "bundles._must_be_whole = lambda *_: __import__('os').kill(__import__('os').getpid(), 9)\n"
+        "bundles.take_bundle(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])"
+    )
+    arguments = [str(there), str(bundles[1]), patched.commit, kernel.base.commit]
+    killed = subprocess.run([sys.executable, "-c", take, *arguments], timeout=60)
+    assert killed.returncode == -9
+    assert len(list((there / "objects").rglob("*.pack"))) == 2
+    take_bundle(there, bundles[1], patched.commit, kernel.base.commit)
+    take_bundle(there, bundles[1], patched.commit, kernel.base.commit)
+    assert [path.parent.name for path in (there / "objects").rglob("*.pack")] == ["pack", "pack"]
 
 
 def test_a_base_and_what_is_over_it_arrive_with_their_ids(
@@ -114,7 +134,7 @@ def test_a_damaged_bundle_leaves_nothing(
         with pytest.raises(BundleRefused, match=r"is damaged|lacks a part"):
             take_bundle(there, bundles[1], patched.commit, kernel.base.commit)
     assert objects(there) == before
-    assert [path for path in (there / "objects").iterdir() if path.name.startswith(".coming")] == []
+    assert list((there / "objects" / ".coming").iterdir()) == []
 
 
 def test_a_bundle_that_lacks_a_file_is_refused(
