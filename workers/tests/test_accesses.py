@@ -8,6 +8,7 @@ import struct
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -227,6 +228,19 @@ def test_what_is_no_file_of_the_plugins_does_not_come_home(
     with pytest.raises(ProfileUnreadable, match=said):
         bring_home(written, home)
     assert [path.stat().st_size for path in home.iterdir()] in ([], [0])
+
+
+def test_a_call_tree_for_which_the_disk_had_no_room_is_the_labs_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The accesses, written before it, still fitted."""
+    written, home = tmp_path / "written", tmp_path / "home"
+    written.mkdir()
+    home.mkdir()
+    (written / "accesses.0.0").write_bytes(b"whole")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(BootDiscarded, match=r"left no call tree, and the disk of .* is full"):
+        bring_home(written, home)
 
 
 @pytest.mark.hostile
