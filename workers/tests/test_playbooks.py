@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Parts of the playbooks on this machine: what remains of a playbook that ended half way, and who else can touch its files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.tests.debianbase import ROOT
+from workers.tests.provisioned import ANSIBLE, ansible, git
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(os.geteuid() != 0, reason="the roles give their files to root"),
+]
+
+
+# Files of tasks run alone here: a role would also run those that it depends on.
+DEFAULTS = [str(ANSIBLE / f"roles/{role}/defaults/main.yml") for role in ("lab", "lab_code")]
+RESTART = {"name": "Restart the lab's services", "ansible.builtin.debug": {"msg": "restarted"}}
+
+
+def play(folder: Path, tasks: list[dict[str, Any]], *options: str, **variables: str) -> str:
+    """Run tasks on this machine; return all output."""
+    book = folder / "book.yml"
+    start = {"hosts": "localhost", "connection": "local", "gather_facts": False, "vars_files": DEFAULTS}
+    book.write_text(json.dumps([{**start, "tasks": tasks, "handlers": [RESTART]}]))
+    own = {"lab_code_checkout": str(ROOT), "ansible_python_interpreter": sys.executable}
+    given = json.dumps({**own, **variables})
+    done = ansible("ansible-playbook", "-i", "localhost,", "--extra-vars", given, *options, str(book))
+    return done.stdout + done.stderr
+
+
+def part(name: str) -> dict[str, Any]:
+    """Return a file of tasks of a role, such as lab/settings."""
+    role, _, file = name.partition("/")
+    return {"ansible.builtin.import_tasks": str(ANSIBLE / f"roles/{role}/tasks/{file}.yml")}
+
+
+def bring(folder: Path) -> str:
+    """Bring the code at HEAD to a folder as the playbook does."""
+    commit = git(folder, "rev-parse", "HEAD")
+    release = str(folder / "release")
+    return play(folder, [part("lab_code/bring")], lab_code_commit=commit, lab_code_release=release)
+
+
+def test_a_release_that_was_unpacked_half_way_is_made_whole(tmp_path: Path) -> None:
+    (tmp_path / "release").mkdir()
+    # The connection ended here: what comes later in the archive is missing.
+    shutil.copy(ROOT / "manage.py", tmp_path / "release")
+    output = bring(tmp_path)
+    assert (tmp_path / "release/workers/labctl.py").is_file(), output
+    (tmp_path / "release/manage.py").write_text("running")
+    bring(tmp_path)
+    assert (tmp_path / "release/manage.py").read_text() == "running"
+
+
+def test_what_another_user_of_this_machine_laid_down_is_not_the_code(tmp_path: Path) -> None:
+    """/tmp is everybody's: whoever knows the next commit can write a file of that name first."""
+    laid = Path("/tmp", f"kperflab-{git(tmp_path, 'rev-parse', 'HEAD')}.tar.gz")
+    (tmp_path / "manage.py").write_text("a stranger's")
+    try:
+        with tarfile.open(laid, "w:gz") as archive:
+            archive.add(tmp_path / "manage.py", "manage.py")
+        (tmp_path / "release").mkdir()
+        bring(tmp_path)
+    finally:
+        laid.unlink()
+    assert (tmp_path / "release/manage.py").read_text() == (ROOT / "manage.py").read_text()
