@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -74,3 +75,33 @@ def test_what_another_user_of_this_machine_laid_down_is_not_the_code(tmp_path: P
     finally:
         laid.unlink()
     assert (tmp_path / "release/manage.py").read_text() == (ROOT / "manage.py").read_text()
+
+
+def test_services_are_restarted_though_a_later_task_fails(tmp_path: Path) -> None:
+    """The next playbook finds nothing changed, so it would never restart them."""
+    settings = {"ansible.builtin.copy": {"content": "new", "dest": str(tmp_path / "environment")}}
+    fails = {"ansible.builtin.command": {"argv": ["false"]}}
+    output = play(tmp_path, [{**settings, "notify": RESTART["name"]}, fails])
+    assert "failed=1" in output
+    assert "msg: restarted" in output, output
+
+
+@pytest.mark.parametrize(("runs", "restarted"), [("before", True), ("now", False)])
+def test_a_program_of_the_release_before_is_restarted_by_the_next_playbook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: str, restarted: bool
+) -> None:
+    """Its worker would take no work, and the playbook that switched to the new code may have been interrupted."""
+    for name in ("before", "now"):
+        (tmp_path / name).mkdir()
+    with subprocess.Popen(["sleep", "600"], cwd=tmp_path / runs) as program:
+        # A unit that is stopped has the number 0.
+        systemctl = tmp_path / "systemctl"
+        systemctl.write_text(f"#!/bin/sh\necho {program.pid}; echo; echo 0\n")
+        systemctl.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        try:
+            output = play(tmp_path, [part("lab_code/outdated")], lab_code_release=str(tmp_path / "now"))
+        finally:
+            program.kill()
+    assert ("msg: restarted" in output) is restarted, output
+    assert "failed=0" in output
