@@ -105,3 +105,28 @@ def test_a_program_of_the_release_before_is_restarted_by_the_next_playbook(
             program.kill()
     assert ("msg: restarted" in output) is restarted, output
     assert "failed=0" in output
+
+
+@pytest.mark.parametrize("name", ["HEAD", "main", "v1", "commit"])
+def test_a_revision_of_a_repository_elsewhere_is_found_by_any_name(tmp_path: Path, name: str) -> None:
+    """Not the commit of another branch whose name ends in the same way, nor the object of a tag."""
+
+    def there(*arguments: str) -> str:
+        return git(tmp_path, "-C", str(tmp_path / "there"), *arguments)
+
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", tmp_path / "there"], check=True)
+    there("commit", "--quiet", "--allow-empty", "-m", "one")
+    commit = there("rev-parse", "HEAD")
+    there("tag", "-a", "-m", "the first", "v1")
+    there("checkout", "--quiet", "-b", "another/main")
+    there("commit", "--quiet", "--allow-empty", "-m", "two")
+    there("checkout", "--quiet", "main")
+    found = {"ansible.builtin.debug": {"msg": "at {{ lab_code_release }} now"}}
+    asked = commit if name == "commit" else name
+    output = play(
+        tmp_path,
+        [part("lab_code/find"), found],
+        lab_git_url=str(tmp_path / "there"),
+        lab_revision=asked,
+    )
+    assert f"at /opt/kperflab/{commit} now" in output, output
