@@ -130,3 +130,23 @@ def test_a_revision_of_a_repository_elsewhere_is_found_by_any_name(tmp_path: Pat
         lab_revision=asked,
     )
     assert f"at /opt/kperflab/{commit} now" in output, output
+
+
+@pytest.mark.parametrize(
+    ("value", "accepted"),
+    [
+        ("smtp://lab:opens@mail.example.org", False),
+        ("smtps://lab:o%3Apens@mail:465", False),
+        ("smtp://mail.example.org", True),
+        ("https://git.example.org/linux.git refs/heads/master", True),
+    ],
+)
+def test_a_setting_with_a_password_is_refused_since_everybody_could_read_it(
+    tmp_path: Path, value: str, accepted: bool
+) -> None:
+    server = {"ansible.builtin.add_host": {"name": "localhost", "groups": "lab_server"}}
+    settings = {"lab_settings": {"KPERFLAB_SMTP": value}}
+    (tmp_path / "templates").symlink_to(ANSIBLE / "roles/lab/templates")
+    output = play(tmp_path, [server, {**part("lab/settings"), "vars": settings}], "--check")
+    assert ("name it by KPERFLAB_SMTP_FILE" in output) is not accepted, output
+    assert ("failed=0" in output) is accepted, output
