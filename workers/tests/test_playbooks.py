@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from workers.drivers.leftovers import BootId, Traces
 from workers.tests.debianbase import ROOT
 from workers.tests.provisioned import ANSIBLE, ansible, git
 
@@ -105,6 +107,22 @@ def test_a_program_of_the_release_before_is_restarted_by_the_next_playbook(
             program.kill()
     assert ("msg: restarted" in output) is restarted, output
     assert "failed=0" in output
+
+
+def test_guests_of_a_target_with_the_longest_name_have_paths_that_sockets_can_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = {"name": "target-" + "n" * 63, "kind": "guests", "description": "", "command": []}
+    unit = {"src": str(ANSIBLE / "roles/lab/templates/unit.service.j2"), "dest": str(tmp_path / "unit")}
+    output = play(tmp_path, [{"ansible.builtin.template": unit, "vars": {"lab_service": service}}])
+    assert "failed=0" in output, output
+    told = re.findall(r"^Environment=XDG_RUNTIME_DIR=(.*)$", (tmp_path / "unit").read_text(), re.MULTILINE)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", *told)
+    # On a fleet's machines the lab is an ordinary user.
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    boot = BootId(pid=1 << 22, started=10**10, token="0" * 8)
+    longest = Traces(Path("/var/lib/kperflab")).sockets / str(boot) / "records"
+    assert len(str(longest)) <= 107
 
 
 @pytest.mark.parametrize("name", ["HEAD", "main", "v1", "commit"])
