@@ -150,6 +150,16 @@ def test_a_revision_of_a_repository_elsewhere_is_found_by_any_name(tmp_path: Pat
     assert f"at /opt/kperflab/{commit} now" in output, output
 
 
+def test_what_the_example_says_to_put_beside_it_is_in_no_commit_and_no_image(tmp_path: Path) -> None:
+    """Keys and passwords lie there, where `git add` and `COPY . .` would take them."""
+    example = (ROOT / "ansible/inventory.example.yml").read_text()
+    secret = set(re.findall(r"lookup\('ansible\.builtin\.file', '([^']+)'\)", example))
+    assert secret == {"store-key", "machines/bench1.password"}
+    for name in ("inventory.yml", *secret):
+        assert git(tmp_path, "check-ignore", f"ansible/{name}") == f"ansible/{name}"
+    assert "ansible" in (ROOT / ".dockerignore").read_text().splitlines()
+
+
 @pytest.mark.parametrize(
     ("value", "accepted"),
     [
