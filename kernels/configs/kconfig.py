@@ -8,6 +8,7 @@ them without evaluating them would mislead.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -101,13 +102,15 @@ class _Reader:
 
     def _text(self, name: str) -> str:
         for source in self.sources if self.left > 0 else ():
-            path = (source / name).resolve()
-            # A link of the tree must not lead us out of it.
-            if path.is_relative_to(source) and path.is_file():
-                with path.open("rb") as file:
-                    data = file.read(MAX_FILE_BYTES)
-                self.left -= len(data) + MAX_LINE
-                return data.decode("utf-8", "replace")
+            # A call that we do not evaluate may make a name that no file can have.
+            with suppress(OSError, ValueError):
+                path = (source / name).resolve()
+                # A link of the tree must not lead us out of it.
+                if path.is_relative_to(source) and path.is_file():
+                    with path.open("rb") as file:
+                        data = file.read(MAX_FILE_BYTES)
+                    self.left -= len(data) + MAX_LINE
+                    return data.decode("utf-8", "replace")
         return ""
 
     def _close(self) -> None:

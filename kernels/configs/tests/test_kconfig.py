@@ -97,3 +97,9 @@ def test_a_changed_file_counts_before_the_bases(tmp_path: Path) -> None:
     write(base, Kconfig='source "a/Kconfig"\n', a__Kconfig="config OLD\n\tbool\n")
     write(changed, a__Kconfig="config NEW\n\tbool\n")
     assert set(read_kconfig([changed, base]).symbols) == {"NEW"}
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "a\0b", "$(shell,echo " + "x" * 300 + ")/Kconfig", "n/" * 3000])
+def test_a_name_that_no_file_can_have_is_no_file(tmp_path: Path, name: str) -> None:
+    sources = write(tmp_path / "tree", Kconfig=f'source "{name}"\nconfig X\n')
+    assert set(read_kconfig(sources).symbols) == {"X"}
