@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What docker-compose.yml hands to the services, without an engine: the variables that docs/howto/containers.md names."""
+"""The files for containers, without an engine: variables that reach the services, and passwords that others cannot read."""
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,21 @@ def test_pages_behind_the_https_proxy_that_the_page_describes_are_not_sent_to_ht
     own = {"KPERFLAB_HOME": str(tmp_path), "KPERFLAB_DATABASE_FILE": "", "KPERFLAB_REDIS_FILE": ""}
     done = run_python(["-c", VISIT], os.environ | given | own, ROOT)
     assert done.stdout.split()[-1:] == ["404"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("mode", "accepted"), [(0o755, False), (0o701, False), (0o700, True)])
+def test_passwords_are_put_into_no_folder_that_others_can_enter(
+    tmp_path: Path, mode: int, accepted: bool
+) -> None:
+    """The files themselves are open, since in the containers others than their owner read them."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    folder.chmod(mode)
+    done = subprocess.run(
+        [ROOT / "containers/secrets-once", folder], capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode == 0) is accepted
+    assert any(folder.iterdir()) is accepted
+    assert accepted or done.stderr == (
+        f"secrets-once: other users can enter {folder}: chmod 700 it, or name another folder\n"
+    )
