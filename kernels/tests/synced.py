@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a power cut cannot take."""
+"""Record which files are written out to the disk, where a power cut leaves them."""
 
 from __future__ import annotations
 

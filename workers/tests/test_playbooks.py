@@ -66,7 +66,7 @@ def test_a_release_that_was_unpacked_half_way_is_made_whole(tmp_path: Path) -> N
 
 
 def test_what_another_user_of_this_machine_laid_down_is_not_the_code(tmp_path: Path) -> None:
-    """/tmp is everybody's: whoever knows the next commit can write a file of that name first."""
+    """Every user can write to /tmp, and the commit that comes next is no secret."""
     laid = Path("/tmp", f"kperflab-{git(tmp_path, 'rev-parse', 'HEAD')}.tar.gz")
     (tmp_path / "manage.py").write_text("a stranger's")
     try:
