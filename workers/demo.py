@@ -10,7 +10,6 @@ from time import monotonic
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
@@ -19,13 +18,12 @@ from lab.figures import duration
 from workers import local
 from workers.ctl import progressbar, servectl, terminal, watchctl
 from workers.ctl.clients.choose import local_client
-from workers.ctl.options import EXIT_LAB
+from workers.ctl.options import EXIT_LAB, out
 from workers.ctl.program import run_program
 from workers.serve import serve as serve_pages
 
 CLOCKS = ("contention", "wall")
 STORIES = Path(__file__).parents[1] / "docs" / "stories"
-out = Console(highlight=False)
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 

@@ -16,6 +16,9 @@ def run_program(cli: Callable[..., object], name: str) -> NoReturn:
     try:
         # Not standalone: typer would exit with 2 for a wrong call, which means "cannot tell" here.
         sys.exit(cli(standalone_mode=False) or EXIT_OK)  # type: ignore[arg-type]  # the commands' exit codes
+    except SystemExit as exc:
+        # Typer prints help by a console of its own, which exits with 1, a regression here, if the reader closes the pipe.
+        sys.exit(EXIT_OK if isinstance(exc.__context__, BrokenPipeError) else exc.code)
     except (KeyboardInterrupt, typer.Abort):
         err.print("\nstopped; the same command continues from here")
         sys.exit(EXIT_LAB)

@@ -7,11 +7,11 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from lab.environment import state_root
 from lab.figures import duration
+from workers.ctl.options import out
 from workers.ctl.program import run_program
 from workers.errors import ServiceDown
 from workers.service.place import ROOT, ServicePlace
@@ -19,7 +19,6 @@ from workers.service.supervising import Supervisor, environment
 from workers.service.up import bring_down, bring_up, bring_up_stores, service_options
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-out = Console(highlight=False)
 
 Port = Annotated[int, typer.Option(min=1, max=65535, help="port of the pages")]
 

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -221,3 +224,14 @@ def test_a_rerun_on_this_machine_that_is_asked_for_twice_is_one_experiment(
         made.append(int(capsys.readouterr().out))
     again = Experiment.objects.exclude(pk=first).get()
     assert (made, again.origin_id, again.state) == ([again.pk] * 2, first, "queued")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("argv", [(), ("--help",), ("compare", "--help"), ("target", "--help")])
+def test_a_reader_that_closes_the_pipe_makes_no_regression_of_help(argv: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "workers.labctl", *argv]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (labctl.EXIT_OK, "")
