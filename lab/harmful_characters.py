@@ -6,6 +6,7 @@ surrogates, private-use and unassigned characters are refused. Blanks of all scr
 """
 
 import unicodedata
+from collections.abc import Mapping
 
 from lab.errors import FieldRefused
 
@@ -24,11 +25,15 @@ def harmful(text: str, *, lines: bool = False) -> str:
 
 
 def check_lines(value: object) -> None:
-    """Check each text in a value, a list or a mapping. Raises ValueError with a line for people."""
-    values = [*value, *value.values()] if isinstance(value, dict) else value
-    for line in values if isinstance(values, list | tuple) else (values,):
-        if isinstance(line, str) and (character := harmful(line)):
+    """Check a text, or each one within lists and mappings. Raises ValueError with a line for people."""
+    if isinstance(value, str):
+        if character := harmful(value):
             raise ValueError(refusal_of("it", character))
+    elif isinstance(value, Mapping):
+        check_lines([*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for part in value:
+            check_lines(part)
 
 
 def check_field(text: str, field: str, *, lines: bool = False) -> str:

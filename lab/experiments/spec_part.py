@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
-from lab.harmful_characters import check_lines
+from lab.harmful_characters import check_lines, refusal_of
 
 
 class Part(BaseModel):
@@ -16,7 +16,12 @@ class Part(BaseModel):
     @field_validator("*", mode="after")
     @classmethod
     def _reads_as_it_is(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse characters that drive terminals or turn a line around, in every text of one line."""
+        """Refuse characters that drive terminals or turn a line around, in every text of one line; in patches only NUL.
+
+        PostgreSQL stores no text with NUL.
+        """
         if info.field_name != "text":
             check_lines(value)
+        elif value and "\0" in value:
+            raise ValueError(refusal_of("it", "U+0000"))
         return value

@@ -8,7 +8,7 @@ from django.test import Client
 
 from lab.errors import AddressRefused, FieldRefused
 from lab.hooks.outgoing_http import check_url
-from lab.models import Experiment
+from lab.models import Experiment, Standing
 from lab.targets.changes import TargetFields, add_target
 from web.forms import read_params
 
@@ -46,6 +46,29 @@ def test_a_nul_from_people_who_are_signed_in_breaks_nothing(operator: Client, co
     assert operator.post("/trends/steps", {"bisect": "\0"}).status_code in {302, 404}
     triage = {"case": case.pk, "variant": variant.pk, "metric": "\0", "state": "acknowledged"}
     assert operator.post("/regressions/triage", triage).status_code == 404
+    toml = (
+        f'name = "x"\ntree = "{compared.tree.name}"\ncases = [{{workload = "showgids", preset = "smoke"}}]\n'
+    )
+    assert operator.post("/experiments/new", {"toml": toml, "key": "\0"}).status_code in {302, 422}
+
+
+@pytest.mark.parametrize(
+    ("toml", "field"),
+    [
+        ('patches = [{name = "p", text = "a\\u0000"}]', "patches[0].text"),
+        ('cases = [{workload = "showgids", params = {x = {"\\u0000" = 1}}}]', "cases[0].params"),
+        ('cases = [{workload = "showgids", params = {x = ["\\u0000"]}}]', "cases[0].params"),
+    ],
+)
+def test_a_nul_in_a_description_that_is_kept_is_refused_beside_its_field(
+    operator: Client, compared: Experiment, toml: str, field: str
+) -> None:
+    cases = "" if "cases" in toml else 'cases = [{workload = "showgids"}]'
+    description = f'name = "x"\ntree = "{compared.tree.name}"\n{toml}\n{cases}\n'
+    numbers = {"poll_minutes": "5", "quiet_from": "0", "quiet_until": "0"}
+    refused = operator.post("/standing/new", {"name": "nightly", "toml": description} | numbers)
+    assert f"{field}: it holds the character U+0000" in refused.content.decode()
+    assert not Standing.objects.exists()
 
 
 def test_a_parameter_that_is_nested_too_deeply_for_toml_is_a_text() -> None:

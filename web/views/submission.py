@@ -24,6 +24,7 @@ from web.cloned import typed_from
 from web.faults import fault_lines, form_faults
 from web.formpage import FormPage, form_context, fresh
 from web.forms import Description, TypedForm, describe, read_form
+from web.listing import storable_word
 from web.sources import receive, wanted_series
 
 
@@ -79,7 +80,7 @@ def _taken(
 
 def _submit_toml(request: HttpRequest) -> HttpResponse:
     previewing = "preview" in request.POST
-    key = request.POST.get("key", "")
+    key = storable_word(request.POST, "key")
     origin, by = request.POST.get("origin", ""), person(request)
     typed = replace(fresh(submission_choices()), origin=origin)
     page = FormPage(typed, toml=request.POST["toml"], previewing=previewing)
