@@ -10,6 +10,7 @@ from lab.comparisons.page import cell_data, invalid_data
 from lab.comparisons.shape import CellData, InvalidData
 from lab.errors import one_row
 from lab.experiments.environment import stored_artifact
+from lab.experiments.shown_description import case_title
 from lab.models import Comparison, Profile, Run, Switch, Variant
 from lab.models.states import Purpose, Role
 from lab.profiles.case_profiles import CaseProfiles, case_profiles
@@ -99,10 +100,11 @@ class BootCount:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One verdict with all that bears on it. name: of the experiment. why_no_configs: why the configs are not compared, or nothing."""
+    """One verdict with all that bears on it. name: of the experiment. case: its title. why_no_configs: why the configs are not compared, or nothing."""
 
     row: Comparison
     name: str
+    case: str
     base: str
     cell: CellData
     boots: tuple[BootCount, ...]
@@ -138,6 +140,7 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
     return Explanation(
         row=row,
         name=row.experiment.name,
+        case=case_title(row.case),
         base=base.name,
         cell=cell_data(row),
         boots=tuple(_boots(variant, list(measured)) for variant in (base, row.variant)),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lab.experiments.page import get_experiment
+from lab.experiments.shown_description import case_titles
 from lab.models import Case, Comparison, Experiment, Run
 from lab.models.states import Purpose, Role, RunState
 
@@ -56,15 +57,16 @@ def pair_page(first_id: int, second_id: int) -> PairPage:
     rows = get_experiment(first_id), get_experiment(second_id)
     first, second = (PairSide(row, _machine(row)) for row in rows)
     ours, theirs = ({_identity(case): case for case in row.cases.all()} for row in rows)
+    titles = case_titles(list(ours.values())) | case_titles(list(theirs.values()))
     obstacles = _obstacles(first, second)
     both = [key for key in ours if key in theirs]
     if not obstacles and not both:
         obstacles = (
             "They share no case. Two cases are the same if workload, preset and parameters are equal.",
         )
-    cases = () if obstacles else tuple((_title(ours[key]), _rows(ours[key], theirs[key])) for key in both)
+    cases = () if obstacles else tuple((titles[ours[key].pk], _rows(ours[key], theirs[key])) for key in both)
     unmatched = [
-        _title(case)
+        titles[case.pk]
         for side, other in ((ours, theirs), (theirs, ours))
         for key, case in side.items()
         if key not in other
@@ -98,10 +100,6 @@ def _obstacles(first: PairSide, second: PairSide) -> tuple[str, ...]:
 
 def _identity(case: Case) -> str:
     return json.dumps([case.workload, case.preset, case.params], sort_keys=True)
-
-
-def _title(case: Case) -> str:
-    return f"{case.workload} ({case.preset})"
 
 
 def _rows(ours: Case, theirs: Case) -> tuple[PairRow, ...]:

@@ -17,28 +17,29 @@ from lab.models import Case, Experiment
 
 @dataclass(frozen=True, slots=True)
 class CaseView:
-    """A workload with its parameters."""
+    """A workload with its parameters. title: of case_titles."""
 
     id: int
     position: int
     workload: str
     preset: str
     params: dict[str, Any]
-
-    @property
-    def title(self) -> str:
-        """Name a person reads: "showgids (smoke)"."""
-        return f"{self.workload} ({self.preset})"
+    title: str
 
 
 def case_views(experiment: Experiment) -> tuple[CaseView, ...]:
     """Return the experiment's cases in their order."""
-    return tuple(case_view(case) for case in experiment.cases.all())
+    cases = list(experiment.cases.all())
+    titles = case_titles(cases)
+    return tuple(
+        CaseView(case.pk, case.position, case.workload, case.preset, case.params, titles[case.pk])
+        for case in cases
+    )
 
 
-def case_view(case: Case) -> CaseView:
-    """Return one case as pages show it."""
-    return CaseView(case.pk, case.position, case.workload, case.preset, case.params)
+def case_title(case: Case) -> str:
+    """Return the title of one case."""
+    return case_titles(list(case.experiment.cases.all()))[case.pk]
 
 
 def case_titles(cases: Sequence[Case]) -> dict[int, str]:

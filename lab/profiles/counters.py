@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from lab.errors import one_row
+from lab.errors import UnknownRow
 from lab.experiments.page import get_experiment
-from lab.experiments.shown_description import CaseView, case_view
+from lab.experiments.shown_description import CaseView, case_views
 from lab.models import Run
 from lab.models.states import Purpose, Role
 from lab.profiles.analysis.counter_shifts import CounterShifts, counter_shifts
@@ -118,9 +118,12 @@ class _Boot:
 def counter_page(experiment_id: int, case_id: int) -> CounterPage:
     """Return the counters of one case, those that certainly changed most first. Raises UnknownRow."""
     experiment = get_experiment(experiment_id)
-    case = one_row(experiment.cases.filter(pk=case_id), f"case {case_id} of experiment {experiment_id}")
+    cases = case_views(experiment)
+    case = next((case for case in cases if case.id == case_id), None)
+    if case is None:
+        raise UnknownRow(f"there is no case {case_id} of experiment {experiment_id}")
     runs = list(
-        Run.objects.filter(case=case, purpose=Purpose.PROFILED, state="done")
+        Run.objects.filter(case=case_id, purpose=Purpose.PROFILED, state="done")
         .select_related("variant")
         .order_by("variant__position", "block", "position")
     )
@@ -132,8 +135,8 @@ def counter_page(experiment_id: int, case_id: int) -> CounterPage:
     return CounterPage(
         experiment_id=experiment_id,
         name=experiment.name,
-        case=case_view(case),
-        cases=tuple(case_view(other) for other in experiment.cases.all()),
+        case=case,
+        cases=cases,
         columns=columns,
         rows=tuple(sorted(rows, key=_weight)),
         quiet=len(names) - len(busy),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from lab.experiments.shown_description import case_view
+from lab.experiments.shown_description import case_views
 from lab.profiles.analysis.frame_alignment import Flags
 from lab.profiles.analysis.frame_shifts import doubt
 from lab.profiles.analysis.symbol_counts import Counts, callee_counts, caller_counts
@@ -47,6 +47,7 @@ def profile_page(
     asked: symbols whose share is split by caller; those the workload says to watch if none. kind: cpu if empty.
     """
     profiles = case_profiles(experiment_id, case_id, kind=kind)
+    cases = case_views(profiles.experiment)
     asked = asked or watched(profiles)
     table = symbol_table(profiles) if profiles.variants else None
     changes = exact_changes(case_id) if profiles.kind == EXACT else ()
@@ -60,8 +61,8 @@ def profile_page(
         name=profiles.experiment.name,
         kind=profiles.kind,
         costs=profiling_costs(case_id),
-        case=case_view(profiles.case),
-        cases=tuple(case_view(other) for other in profiles.experiment.cases.all()),
+        case=next(case for case in cases if case.id == case_id),
+        cases=cases,
         asked=asked,
         columns=tuple(_columns(profiles)),
         symbols=table.rows(table.order()[:rows]) if table else (),

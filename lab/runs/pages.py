@@ -12,6 +12,7 @@ from django.db.models import Max
 
 from lab.errors import UnknownRow, one_row
 from lab.experiments.progress import build_steps
+from lab.experiments.shown_description import case_title
 from lab.models import Build, Profile, Run, Variant
 from lab.models.states import BuildState, RunState
 from lab.profiles.counters import SHARED_LINES
@@ -46,9 +47,10 @@ class MetricValues:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """One boot with its files and numbers. shared_lines: the report of `perf c2c`, which extras lack here. profiles: their kinds."""
+    """One boot with its files and numbers. case: its title. shared_lines: the report of `perf c2c`, which extras lack here. profiles: their kinds."""
 
     row: Run
+    case: str
     extras: dict[str, Any]
     shared_lines: str
     console: KeptFile | None
@@ -77,6 +79,7 @@ def run_page(run_id: int) -> RunPage:
     )
     return RunPage(
         row=run,
+        case=case_title(run.case),
         extras={name: value for name, value in run.extras.items() if name != SHARED_LINES},
         shared_lines=str(run.extras.get(SHARED_LINES, "")),
         console=_kept(run.console, run.expired_at),

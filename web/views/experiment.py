@@ -130,6 +130,7 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "builds_said": f"{progress.builds_over} of {count(progress.builds_total, 'build')}",
         "boots_said": f"{progress.boots_over} of {count(progress.boots_total, 'boot')}",
         "grid": [(grid_row, _build_note(grid_row.build)) for grid_row in page.variants],
+        "cases": case_titles(page.cases).values(),
         "troubles": _troubles(page),
         "conclusion": conclusion_block(conclusion_data(row)),
     }

@@ -125,6 +125,8 @@ def test_every_report_tells_two_cases_of_one_workload_and_preset_apart() -> None
         assert all(title in text for title in titles), form
     tests = {entry["id"]: entry for entry in kcidb(experiment)["tests"]}
     assert {entry["misc"]["case"] for entry in tests.values() if "number" in entry} == set(titles)
+    paths = {entry["path"] for entry in tests.values() if "number" in entry}
+    assert paths == {f"kperflab.showgids.smoke__threads_{number}.ns_per_open" for number in (2, 8)}
 
 
 def test_two_equal_cases_are_told_apart_by_their_places() -> None:
