@@ -176,7 +176,9 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     profiles = collected.profiles
     if clock == "contention":
         recorded = RecordedBoot(directory, readings, answers.slabs)
-        replay = replayed(workload, order.params, recorded, artifact, bench.home, sensitive=order.block == 0)
+        replay = replayed(
+            workload, order.params, recorded, artifact, bench.home, lease.beat, sensitive=order.block == 0
+        )
         readings, profiles = replay.readings, (replay.profile,)
     return RunRecord(
         outcome=Outcome.FINISHED,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -72,15 +72,15 @@ def replayed(
     boot: RecordedBoot,
     artifact: Artifact,
     home: Path,
+    beat: Callable[[], None],
     *,
     sensitive: bool = False,
 ) -> Replayed:
     """Return readings with the metrics of each number of CPUs in place of the numbers of operations, and the waiting.
 
-    sensitive: also report the cycles on the most CPUs with every latency halved and doubled, which takes two more replays.
-    The recording is removed: it is large, and the next boot makes another. Raises
-    ProfileUnreadable, TraceUnreadable, ReadingStopped: the guest's; BootDiscarded, ReplayFailed, ReplayTooSlow,
-    ReaderUnavailable: the lab's.
+    beat: called before each replay. sensitive: also report the cycles on the most CPUs with every latency halved and doubled, by two more replays.
+    The recording is removed: it is large, and the next boot makes another. Raises ProfileUnreadable, TraceUnreadable,
+    ReadingStopped: the guest's; BootDiscarded, ReplayFailed, ReplayTooSlow, ReaderUnavailable: the lab's.
     """
     directory, readings = boot.directory, boot.readings
     timed = [iteration for iteration in readings.iterations if not iteration.warmup]
@@ -90,7 +90,7 @@ def replayed(
         if len(recordings) != 1:
             raise ProfileUnreadable(f"{len(recordings)} programs were recorded, where one was to measure")
         (recording,) = recordings
-        results, latencies = _replays(recording, params, artifact, home, sensitive=sensitive)
+        results, latencies = _replays(recording, params, artifact, home, beat, sensitive=sensitive)
     finally:
         for path in directory.glob("accesses.*"):
             path.unlink()
@@ -162,16 +162,28 @@ def _nodes(result: Contention) -> set[int]:
 
 
 def _replays(
-    recording: Recording, params: Mapping[str, object], artifact: Artifact, home: Path, *, sensitive: bool
+    recording: Recording,
+    params: Mapping[str, object],
+    artifact: Artifact,
+    home: Path,
+    beat: Callable[[], None],
+    *,
+    sensitive: bool,
 ) -> tuple[dict[int, Contention], dict[float, Contention]]:
     """Return the replays of the first recorded CPUs, by their number; and of all of them, by the factor of other latencies."""
     program = compile_replay(home / "programs")
     roles = lock_function_lines(artifact.system_map.read_text())
     machine = described_machine(params[MACHINE.name])
     trace = Trace(recording.calls, recording.accesses)
-    results = {count: replay(program, trace.first(count), roles, machine) for count in cpus_of(params)}
+
+    def replay_on(machine: MachineModel, cpus: Trace) -> Contention:
+        # All of them together may take longer than a claim may be silent.
+        beat()
+        return replay(program, cpus, roles, machine)
+
+    results = {count: replay_on(machine, trace.first(count)) for count in cpus_of(params)}
     others = _other_latencies(machine) if sensitive else {}
-    return results, {times: replay(program, trace, roles, other) for times, other in others.items()}
+    return results, {times: replay_on(other, trace) for times, other in others.items()}
 
 
 def _other_latencies(machine: MachineModel) -> dict[float, MachineModel]:
