@@ -20,7 +20,7 @@ from lab.profiles.analysis.frame_tree import FrameTree, TreeDamaged, unpack
 from lab.runs import guest_limits
 from lab.runs.record import TakenProfile
 from workers.collect.fromguest import raise_refusal
-from workers.collect.waiting_reader import MOST_CHAIN
+from workers.collect.waiting_reader import MOST_CHAIN, MOST_FUNCTIONS
 from workers.drivers.base import RECORDS_FILE
 from workers.errors import ProfileUnreadable
 from workers.microscope.accesses import Recording, read_recordings
@@ -37,12 +37,13 @@ from workloads.machines import MachineModel, described_machine
 from workloads.param import label
 from workloads.readings import Readings
 
-# Of locks, lines and functions each: as many as people look at.
+# Of locks and lines each: as many as people look at.
 _MOST_ROWS = 20
 _MOST_CALLERS = 3
 READER = "workers.collect.waiting_reader:prepare"
 LIMITS = ReaderLimits(seconds=guest_limits.READER_SECONDS, memory=guest_limits.READER_MEMORY_BYTES)
 Chains = Mapping[int, list[str]]
+_Name = Annotated[str, Field(max_length=1024)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class Replayed:
 
 
 class _Named(BaseModel, extra="forbid", strict=True):
-    chains: list[Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=MOST_CHAIN)]]
+    chains: list[Annotated[list[_Name], Field(max_length=MOST_CHAIN)]]
+    functions: Annotated[dict[_Name, Annotated[int, Field(ge=0)]], Field(max_length=MOST_FUNCTIONS)]
 
 
 def replayed(
@@ -95,11 +97,11 @@ def replayed(
         for path in directory.glob("accesses.*"):
             path.unlink()
     most = max(results)
-    chains, tree = _named(recording, results[most], round(done), artifact, directory)
+    chains, functions, tree = _named(recording, results[most], round(done), artifact, directory)
     names = LineNames(
         artifact.system_map.read_text(), chains.__getitem__, boot.slabs, read_structures(artifact.structures)
     )
-    said = evidence(results[most], chains, names)
+    said = evidence(results[most], chains, functions, names)
     if latencies:
         taken = {1.0: results[most], **latencies}
         said["latencies"] = {f"{times:g}": result.total.total / done for times, result in taken.items()}
@@ -120,8 +122,8 @@ def replayed(
 
 def _named(
     recording: Recording, result: Contention, operations: int, artifact: Artifact, directory: Path
-) -> tuple[Chains, FrameTree]:
-    """Return the chains of functions that the evidence names, by node, and the tree of cycles waited per operation.
+) -> tuple[Chains, Mapping[str, int], FrameTree]:
+    """Return the chains of functions that the evidence names, by node, the cycles waited in functions, and the tree of cycles waited per operation.
 
     Raises ProfileUnreadable, ReadingStopped, ReaderUnavailable.
     """
@@ -141,7 +143,8 @@ def _named(
     try:
         named, (blob,) = _Named.model_validate(answer.value), answer.blobs
         chains = [[_shown(name) for name in names] for names in named.chains]
-        return dict(zip(asked, chains, strict=True)), unpack(blob)
+        functions = {_shown(name): cycles for name, cycles in named.functions.items()}
+        return dict(zip(asked, chains, strict=True)), functions, unpack(blob)
     except (ValidationError, ValueError, TreeDamaged) as exc:
         raise ReadingStopped(
             "the recorded call tree could not be read: the answer of its reader is malformed"
@@ -155,10 +158,10 @@ def _shown(name: str) -> str:
 
 def _nodes(result: Contention) -> set[int]:
     """Return the nodes of the call tree that the evidence names."""
-    waiting = {row.node for row in result.nodes[:_MOST_ROWS]}
-    for rows in (result.locks[:_MOST_ROWS], result.lines[:_MOST_ROWS]):
-        waiting |= {share.node for row in rows for share in row.nodes}
-    return waiting
+    shares = [row.nodes for row in result.locks[:_MOST_ROWS]] + [
+        row.nodes for row in result.lines[:_MOST_ROWS]
+    ]
+    return {share.node for row in shares for share in row}
 
 
 def _replays(
@@ -212,10 +215,12 @@ def _values(
     return values
 
 
-def evidence(result: Contention, chains: Chains, names: LineNames) -> dict[str, Any]:
+def evidence(
+    result: Contention, chains: Chains, functions: Mapping[str, int], names: LineNames
+) -> dict[str, Any]:
     """Return who waited for what in a replay, the largest waits first, as JSON; cycles of all CPUs and intervals.
 
-    chains: of functions, innermost first, by node of the call tree.
+    chains: of functions, innermost first, by node of the call tree. functions: the cycles waited in each.
     """
     return {
         "machine": result.machine.name,
@@ -223,9 +228,7 @@ def evidence(result: Contention, chains: Chains, names: LineNames) -> dict[str, 
         "cpus": len(result.cpus),
         "cycles": result.total.total,
         "waiting": result.total.waiting,
-        "functions": [
-            {"chain": chains[row.node], "cycles": row.transfer + row.lock} for row in result.nodes[:_MOST_ROWS]
-        ],
+        "functions": [{"chain": [name], "cycles": cycles} for name, cycles in functions.items()],
         "locks": [
             {
                 "name": names.lock(row), "kind": row.kind, "cycles": row.cycles,

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.artifacts.elf_sections import Readable
 from kernels.errors import ArtifactCorrupt
-from lab.profiles.analysis.frame_tree import TreeDamaged, build_tree, pack
+from lab.profiles.analysis.frame_tree import FrameTree, TreeDamaged, build_tree, pack
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.collect.reading import records_in
 from workers.errors import ProfileUnreadable
@@ -23,6 +23,8 @@ from workloads.readings import files_of
 
 MOST_CHAIN = 4
 """Functions of a chain that are kept: the innermost, and those that called it."""
+MOST_FUNCTIONS = 20
+"""Functions whose waiting is kept, as many as people look at."""
 REFUSALS = (ArtifactCorrupt, ProfileUnreadable, RecordCorrupt)
 
 Result = tuple[Any, Sequence[bytes]]
@@ -45,10 +47,12 @@ def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result
             cycles = np.frombuffer(waited.read_bytes(), "<i8")
             if len(cycles) != len(tree.names):
                 raise ProfileUnreadable("the call tree changed while its accesses were replayed")
-            packed = _waiting(tree, cycles, int(request["operations"]))
+            whole = build_tree(tree.stacks(cycles))
+            packed = _packed(whole, int(request["operations"]))
         except REFUSALS as exc:
             return {"refused": {"class": type(exc).__name__, "message": str(exc), "detail": exc.detail}}, ()
-        return {"chains": [chain(tree, int(node)) for node in request["chains"]]}, [packed]
+        chains = [chain(tree, int(node)) for node in request["chains"]]
+        return {"chains": chains, "functions": _functions(whole)}, [packed]
 
     return read
 
@@ -62,9 +66,16 @@ def chain(tree: CallTree, node: int) -> list[str]:
     return [name for name in names if name]
 
 
-def _waiting(tree: CallTree, cycles: np.ndarray[Any, np.dtype[np.int64]], operations: int) -> bytes:
+def _functions(whole: FrameTree) -> dict[str, int]:
+    """Return the cycles waited in each function, over all its nodes; the most first, at most MOST_FUNCTIONS."""
+    cycles = np.zeros(len(whole.names), np.int64)
+    np.add.at(cycles, whole.name, whole.own)
+    largest = np.argsort(-cycles, kind="stable")[:MOST_FUNCTIONS].tolist()
+    return {whole.names[at]: int(cycles[at]) for at in largest if cycles[at]}
+
+
+def _packed(whole: FrameTree, operations: int) -> bytes:
     """Return the packed tree of cycles waited per operation. Raises ProfileUnreadable."""
-    whole = build_tree(tree.stacks(cycles))
     # Rounding the running sum keeps every subtree right to one cycle, however many small frames it has.
     running = np.rint(np.cumsum(whole.own) / max(operations, 1)).astype(np.int64)
     try:

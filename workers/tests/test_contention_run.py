@@ -41,9 +41,9 @@ OPENS = 100
 NODE = 4
 
 
-def recorder(cpu: int, shared: bool) -> Recorder:
+def recorder(cpu: int, shared: bool, node: int = NODE) -> Recorder:
     """Two intervals of so many opens each, in which a counter is counted up: all CPUs' own, or each one's."""
-    recording = Recorder(cpu, NODE)
+    recording = Recorder(cpu, node)
     for interval in range(2):
         for _ in range(OPENS):
             recording.access(ATOMIC, HEAP if shared else HEAP + 4096 * cpu, after=50)
