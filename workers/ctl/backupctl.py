@@ -40,7 +40,8 @@ def restore(
 ) -> None:
     """Replace this machine's lab with a backup; stop the lab first.
 
-    The whole backup is checked first and put in place as the last step: a failure changes nothing.
+    The whole backup is checked first and put in place as the last step: a failure changes nothing, and if that
+    step is interrupted, the same command completes it.
     """
     restored = restore_lab(file, replace=replace, say=whisper)
     newer = f", then {restored.migrated} migrations" if restored.migrated else ""

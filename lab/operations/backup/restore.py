@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Restore a backup: check all of it, load it beside the existing lab, and replace the lab at the end.
 
-Until the last step nothing of this machine's lab is touched; an earlier failure leaves it unchanged.
+Until the last step nothing of this machine's lab is touched; an earlier failure leaves it unchanged. A process that is killed in
+the last step leaves a draft that names its backup: restoring that backup again replaces what the killed process put in place.
 """
 
-import os
+import hashlib
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from lab.operations.backup.tables import analyze, load, number_on
 
 Say = Callable[[str], None]
 _SCHEMA, _BEFORE = "kperflab_restoring", "kperflab_before"
+# The folder of unpacked files, and in it, from the last step on, the digest of the backup's manifest.
+_DRAFT, _REPLACES = ".restoring", "replaces"
 # Space beyond the archive's contents, such as for the indexes of tables.
 _ROOM = 1 << 30
 _ALIVE = timedelta(seconds=30)
@@ -46,25 +49,35 @@ class Restored:
 def restore(file: Path, *, replace: bool, say: Say) -> Restored:
     """Replace this machine's lab with the backup. replace: even if a lab exists. Raises BackupRefused."""
     with reading(file) as archive:
-        manifest = archive.manifest
+        manifest, draft = archive.manifest, settings.HOME / _DRAFT
+        digest = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()
         _fits(file, manifest)
         _has_room(file, manifest)
-        _is_free(replace)
+        _is_free(replace or _replaced(draft) == digest)
         say(
             f"backup of {manifest.made_at} by kperflab {manifest.version}; {archive.verify():,} bytes are intact"
         )
-        draft = settings.HOME / f".restoring-{os.getpid()}"
+        shutil.rmtree(draft, ignore_errors=True)
         try:
             number = _unpack(archive, draft)
             with _beside() as commit:
                 missing = _load(archive, manifest)
                 say(f"{len(manifest.tables)} tables; {missing} newer migrations")
+                (draft / _REPLACES).write_text(digest)
                 commit()
-            _put_in_place(draft, archive)
-        finally:
+        except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
+            raise
+        _put_in_place(draft, archive)
+        shutil.rmtree(draft)
     rows = sum(table.rows for table in manifest.tables.values())
     return Restored(manifest.made_at, manifest.version, rows, number, missing)
+
+
+def _replaced(draft: Path) -> str:
+    """Return the digest of the backup by which a killed process was replacing the lab; "" without such a process."""
+    place = draft / _REPLACES
+    return place.read_text() if place.exists() else ""
 
 
 def _fits(file: Path, manifest: Manifest) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
 import subprocess
 import sys
@@ -47,8 +48,13 @@ def backup(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def small_and_stopped(lab: Lab) -> None:
-    """Fill the lab with one experiment; its workers were last seen long ago, so that it may be restored over."""
+    """Fill the lab with one experiment, and stop it."""
     lab.run("-m", "bench.load_store", "--experiments", "1", "--samples", "300")
+    stop_workers(lab)
+
+
+def stop_workers(lab: Lab) -> None:
+    """Have the lab's workers seen long ago, so that it may be restored over."""
     stop = "Worker.objects.update(seen_at=timezone.now() - timedelta(days=1))"
     imports = (
         "from datetime import timedelta; from django.utils import timezone; from lab.models import Worker"
@@ -201,6 +207,27 @@ def test_a_restore_that_fails_half_way_leaves_everything_as_it_was(
     assert (empty.rows(), (empty.home / "secret.key").read_text()) == (before, key)
     assert not list(empty.home.glob(".restoring*"))
     assert not list(empty.home.glob(".*.restoring*"))
+
+
+def test_a_restore_that_is_killed_in_its_last_step_is_completed_by_the_same_command(
+    lab: Lab, backup: Path, empty: Lab
+) -> None:
+    killed = (
+        "import os, signal, sys, django; django.setup(); from pathlib import Path; from lab.operations.backup import restore\n"
+        "restore._put_in_place = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "restore.restore(Path(sys.argv[1]), replace=False, say=print)\n"
+    )
+    assert empty.run("-c", killed, str(backup), ok=False).returncode == -signal.SIGKILL
+    assert len(empty.rows()["lab_experiment"]) == len(lab.rows()["lab_experiment"])
+    assert not (empty.home / "artifacts").exists()
+    stop_workers(empty)
+    empty.labctl("restore", str(backup))
+    assert (empty.home / "artifacts" / "abc" / "vmlinux").exists()
+    assert (empty.home / "secret.key").read_text() == (lab.home / "secret.key").read_text()
+    assert not list(empty.home.glob(".restoring*"))
+    stop_workers(empty)
+    refused = empty.labctl("restore", str(backup), ok=False)
+    assert "this lab has experiments already" in refused.stderr
 
 
 def test_a_backup_made_while_others_write_is_of_one_moment(lab: Lab, tmp_path: Path) -> None:
