@@ -107,9 +107,14 @@ def cancel_runs(runs: QuerySet[Run], problem: str, *, running: bool = False) -> 
 
 
 def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
-    """Cancel builds of an experiment that no other open experiment asks for."""
+    """Cancel builds of an experiment that no other open experiment asks for; one whose base failed boots nothing any more."""
     states = [BuildState.QUEUED, BuildState.BUILDING] if running else [BuildState.QUEUED]
-    wanted_elsewhere = Experiment.objects.filter(variants__build=OuterRef("pk"), state__in=OPEN_EXPERIMENT)
+    without_base = Variant.objects.filter(
+        experiment=OuterRef("pk"), role=Role.BASE, state=VariantState.FAILED
+    )
+    wanted_elsewhere = Experiment.objects.filter(
+        ~Exists(without_base), variants__build=OuterRef("pk"), state__in=OPEN_EXPERIMENT
+    )
     ours = Build.objects.filter(variants__experiment=experiment_id, state__in=states)
     ours = ours.exclude(Exists(wanted_elsewhere.exclude(pk=experiment_id))).distinct()
     # Read again for the same reason.

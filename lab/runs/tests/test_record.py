@@ -106,6 +106,22 @@ def test_a_base_that_does_not_compile_ends_the_experiment() -> None:
     assert built(experiment, "p").state == "cancelled"
 
 
+def test_a_kernel_is_not_built_for_experiments_whose_shared_base_does_not_compile() -> None:
+    base, both, also = make_build("base"), make_build("both"), make_build("also")
+    first, second, other = make_experiment(), make_experiment(), make_experiment()
+    for experiment in (first, second):
+        make_variant(experiment, build=base)
+        make_variant(experiment, "p", build=both)
+    make_variant(second, "q", build=also)
+    make_variant(other, build=also)
+    assert record_build_failure(claimed_build(base), Failure("kernel", "no rule"))
+    assert dict(Build.objects.values_list("inputs", "state")) == {
+        "base": "failed",
+        "both": "cancelled",
+        "also": "queued",
+    }
+
+
 def test_cancelling_takes_a_build_from_its_worker_unless_another_waits_for_it() -> None:
     shared = make_build("shared")
     first, two = make_experiment(), make_experiment()
