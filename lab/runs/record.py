@@ -10,11 +10,12 @@ says why it does not count, and is taken again.
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
@@ -25,6 +26,7 @@ from lab.leases.process import worker_identity
 from lab.models import Build, LateAnswer, Profile, Run, Sample
 from lab.models.states import BuildState, Outcome, Purpose, RunState, move
 from lab.models.storable import storable, storable_text
+from lab.one_line import error_line
 from lab.profiles.analysis.frame_tree import FrameTree, pack
 from lab.profiles.analysis.source_lines import pack_lines
 from lab.runs.blocks import follow_block
@@ -149,7 +151,8 @@ def record_build_success(claim: Claim, success: BuildSuccess) -> bool:
     if not moved:
         refuse_late(claim, f"built {success.release}")
     else:
-        note_builds_over(claim.id)
+        with _else_left_to_upkeep(claim):
+            note_builds_over(claim.id)
     return moved
 
 
@@ -192,9 +195,10 @@ def record_build_failure(claim: Claim, failure: Failure) -> bool:
     if not moved:
         refuse_late(claim, f"not built: {failure.problem}")
     elif not again:
-        note_builds_over(claim.id)
-        for experiment_id in experiments_of(claim.id):
-            settle(experiment_id)
+        with _else_left_to_upkeep(claim):
+            note_builds_over(claim.id)
+            for experiment_id in experiments_of(claim.id):
+                settle(experiment_id)
     return moved
 
 
@@ -223,8 +227,23 @@ def record_run(claim: Claim, record: RunRecord) -> bool:
     if not moved:
         refuse_late(claim, f"{record.outcome}: {record.problem}" if record.problem else str(record.outcome))
     elif not again:
-        settle(run.experiment_id)
+        with _else_left_to_upkeep(claim):
+            settle(run.experiment_id)
     return moved
+
+
+@contextmanager
+def _else_left_to_upkeep(claim: Claim) -> Iterator[None]:
+    """Do what follows a stored result. If the database fails, upkeep does it later: a worker that saw the error would record twice."""
+    try:
+        yield
+    except (OperationalError, InterfaceError) as exc:
+        if connection.in_atomic_block:
+            raise
+        log.warning(
+            "%s %s is recorded, what follows is left to upkeep: %s", claim.kind, claim.id, error_line(exc)
+        )
+        connection.close()
 
 
 def _note_target(run: Run, record: RunRecord) -> None:

@@ -214,6 +214,20 @@ def test_an_answer_waits_for_a_database_that_comes_back(
     assert not LateAnswer.objects.exists()
 
 
+def test_an_answer_that_is_recorded_before_the_database_fails_is_not_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = make_grid(blocks=1)
+    finish_builds(experiment)
+    claim = claim_run(experiment.runs.order_by("position")[0].pk, by=ME)
+    assert claim
+    monkeypatch.setattr("lab.runs.record.settle", away)
+    with Lease(claim) as lease:
+        assert lease.record(lambda: record_run(claim, RunRecord(Outcome.FINISHED)))
+    assert Run.objects.get(pk=claim.id).state == "done"
+    assert not LateAnswer.objects.exists()
+
+
 def test_an_answer_that_cannot_be_written_within_the_lease_is_not_kept_forever() -> None:
     claim = claimed(lease_s=0.5)
     with pytest.raises(OperationalError), Lease(claim, 0.5) as lease:
