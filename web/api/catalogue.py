@@ -150,10 +150,13 @@ class PatchFilters(Filters):
 
 
 class Both(Sequence[Any]):
-    """The catalogue's switches, then the keys of the submitted ones, as one sequence that is read a page at a time."""
+    """The catalogue's switches, then the keys of the submitted ones, as one sequence that is read a page at a time.
+
+    query: of the submitted ones, in whose order the list ends.
+    """
 
     def __init__(self, catalogue: Sequence[Row], keys: QuerySet[Any]) -> None:
-        self.catalogue, self.keys = catalogue, keys
+        self.catalogue, self.keys, self.query = catalogue, keys, keys.query
         self.submitted = bounded_count(keys, MOST_COUNTED)
 
     def __len__(self) -> int:
@@ -181,10 +184,10 @@ class Patches(Resource):
     search_fields = ("name", "title", "author")
 
     def list(self, request: Request) -> Response:
-        """A page of them; a filter or a search looks through submitted ones only."""
+        """A page of them; a filter, a search and `after` look through submitted ones only."""
         keys = self.filter_queryset(self.get_queryset()).order_by("-pk").values_list("pk", flat=True)
-        narrowed = any(name not in {"page", "page_size", "after"} for name in request.query_params)
-        page: Any = self.paginate_queryset(Both([] if narrowed else _catalogue(), keys))  # type: ignore[arg-type]
+        narrowed = any(name not in {"page", "page_size"} for name in request.query_params)
+        page: Any = self.paginate_queryset(keys if narrowed else Both(_catalogue(), keys))  # type: ignore[arg-type]
         own = [key for key in page if isinstance(key, dict)]
         rows = read_rows(self.get_queryset(), self.rows, [key for key in page if not isinstance(key, dict)])
         return self.get_paginated_response([*own, *self.completed(rows)])

@@ -4,7 +4,6 @@
 import re
 from typing import Any
 
-from django.db.models import QuerySet
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -134,7 +133,8 @@ class Pages(PageNumberPagination):
 
 
 def _by_number(rows: Any) -> bool:
-    return isinstance(rows, QuerySet) and rows.query.order_by in (("pk",), ("-pk",), ("id",), ("-id",))
+    query = getattr(rows, "query", None)
+    return query is not None and query.order_by in (("pk",), ("-pk",), ("id",), ("-id",))
 
 
 def _number(text: str, name: str, most: int) -> int:

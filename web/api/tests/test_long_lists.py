@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lab.models import Experiment, Run, User
+from lab.models import Experiment, Run, Switch, User
+from lab.tests.factories import make_patch_switch
+from web.api import catalogue
 from web.api.tests.conftest import As
 from web.api.tests.store import fill
 
@@ -48,6 +50,24 @@ def test_a_list_that_is_ordered_by_number_on_request_goes_on_likewise(
         page = ask().get(f"runs/?{urlsplit(page['next']).query}").json()
         ids += [row["id"] for row in page["results"]]
     assert ids == list(Run.objects.order_by(order).values_list("pk", flat=True))
+
+
+@pytest.mark.parametrize("asked", ["", "&kind=patch"])
+def test_the_list_of_patches_goes_on_likewise(
+    asked: str, ask: As, lab: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = catalogue._catalogue()[:1]
+    monkeypatch.setattr(catalogue, "_catalogue", lambda: known)
+    monkeypatch.setattr(catalogue, "MOST_COUNTED", 4)
+    for number in range(6):
+        make_patch_switch(lab, f"more-{number}")
+    page = ask().get(f"patches/?page_size=2{asked}").json()
+    ids = [row["id"] for row in page["results"]]
+    while page["next"]:
+        page = ask().get(f"patches/?{urlsplit(page['next']).query}").json()
+        ids += [row["id"] for row in page["results"]]
+    submitted = Switch.objects.filter(kind="patch") if asked else Switch.objects.all()
+    assert ids == [*([] if asked else [None]), *submitted.order_by("-pk").values_list("pk", flat=True)]
 
 
 def test_pages_end_where_counting_does(ask: As, lab: Experiment) -> None:
