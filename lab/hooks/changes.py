@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Create, change, try and remove hooks, for their owners and for operators."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from lab.errors import AddressRefused, FieldRefused, NotAllowed, UnknownRow, one_row
+from lab.from_attributes import attributes
 from lab.hooks.events import EVENTS, TEST, experiment_payload
 from lab.hooks.outgoing_http import check_url
 from lab.hooks.request import Event as SentEvent
@@ -50,12 +51,20 @@ def make_hook(*, by: User, fields: HookFields, scopes: Sequence[str] | None = No
     return _save(Hook(owner=by), fields)
 
 
-def change_hook(*, hook_id: int, by: User, fields: HookFields, scopes: Sequence[str] | None = None) -> Hook:
-    """Write a hook's fields again; without a secret its old one stays, unless its kind or host has changed.
+def change_hook(
+    *, hook_id: int, by: User, changes: Mapping[str, Any], scopes: Sequence[str] | None = None
+) -> Hook:
+    """Change some of HookFields; without a secret the old one stays, unless the kind or host has changed.
 
     Raises UnknownRow, NotAllowed, FieldRefused.
     """
-    return _save(own_hook(hook_id=hook_id, by=by, scopes=scopes), fields)
+    with transaction.atomic():
+        # Locked before it is read: of two changes at once, the second is made to what the first one wrote.
+        Hook.objects.select_for_update().filter(pk=hook_id).first()
+        hook = own_hook(hook_id=hook_id, by=by, scopes=scopes)
+        now = attributes(hook, ("name", "url", "kind", "events", "enabled"))
+        now["tree"] = hook.tree.name if hook.tree else ""
+        return _save(hook, HookFields(**{**now, **changes}))
 
 
 def remove_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> None:

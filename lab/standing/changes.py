@@ -16,6 +16,8 @@ from django.utils import timezone
 
 from lab.errors import FieldRefused, NotAllowed, one_row
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
+from lab.experiments.stored_spec import without_defaults
+from lab.from_attributes import attributes
 from lab.models import Standing, Tree, User
 from lab.people.permissions import may, may_change
 from lab.standing.quiet_hours import is_quiet, quiet_until
@@ -26,11 +28,11 @@ from lab.submission.sources import find_source, registered_sources, tree_row
 POLL_S = range(60, 7 * 24 * 3600 + 1)
 MOST_ADDRESSES = 20
 LEAST_SECRET, LONGEST_SECRET = 16, 100
-# The columns that a form writes.
-_FORM_COLUMNS = (
-    *("name", "spec", "tree", "branch", "enabled", "quiet_from", "quiet_until", "poll_every_s"),
-    *("backfill", "secret", "mail_to"),
+# The fields that are stored as they are given, and the columns that a form writes.
+_PLAIN_FIELDS = (
+    *("name", "branch", "enabled", "quiet_from", "quiet_until", "poll_every_s", "backfill", "mail_to"),
 )
+_FORM_COLUMNS = (*_PLAIN_FIELDS, "spec", "tree", "secret")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,199}")
 
@@ -67,10 +69,15 @@ def make_standing(*, by: User, fields: StandingFields, scopes: Sequence[str] | N
 
 
 def change_standing(
-    *, name: str, by: User, fields: StandingFields, scopes: Sequence[str] | None = None
+    *, name: str, by: User, changes: Mapping[str, Any], scopes: Sequence[str] | None = None
 ) -> Standing:
-    """Replace all fields. Raises the errors of `make_standing`, and UnknownRow."""
-    return _save(own_standing(name=name, by=by, scopes=scopes), fields, by)
+    """Change some of StandingFields. Raises the errors of `make_standing`, and UnknownRow."""
+    with transaction.atomic():
+        # Locked before it is read: of two changes at once, the second is made to what the first one wrote.
+        Standing.objects.select_for_update().filter(name=name).first()
+        standing = own_standing(name=name, by=by, scopes=scopes)
+        now = attributes(standing, _PLAIN_FIELDS) | {"spec": without_defaults(standing.spec)}
+        return _save(standing, StandingFields(**{**now, **changes}), by)
 
 
 def remove_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> None:

@@ -97,14 +97,9 @@ class Hooks(Resource):
         """Change the given fields; with another kind or host the hook needs its secret again."""
         user, scopes = cast("User", request.user), scopes_of(request)
         body = taken(WantedHook, request, partial=True)
-        row = own_hook(hook_id=id, by=user, scopes=scopes)
-        now: dict[str, Any] = {
-            name: getattr(row, name) for name in ("name", "url", "kind", "events", "enabled")
-        }
-        now |= {"tree": row.tree.name if row.tree else "", "secret": ""} | body
-        change_hook(
-            hook_id=id, by=user, fields=HookFields(**now | {"tree": now["tree"] or ""}), scopes=scopes
-        )
+        if "tree" in body:
+            body["tree"] = body["tree"] or ""
+        change_hook(hook_id=id, by=user, changes=body, scopes=scopes)
         return Response(self.full_row(id))
 
     @extend_schema(responses={204: None})

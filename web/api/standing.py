@@ -23,7 +23,6 @@ from lab.standing.changes import (
     StandingFields,
     change_standing,
     make_standing,
-    own_standing,
     remove_standing,
     run_standing,
 )
@@ -38,16 +37,6 @@ from web.api.shapes import DataShape, Names, Row, TableRow, finite, read_rows
 from web.api.submission import DescriptionShape
 
 NAME = OpenApiParameter("name", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}, OpenApiParameter.PATH)
-FIELDS = (
-    "name",
-    "branch",
-    "enabled",
-    "quiet_from",
-    "quiet_until",
-    "poll_every_s",
-    "backfill",
-    "mail_to",
-)
 
 
 class StandingRow(TableRow):
@@ -124,10 +113,8 @@ class Standings(Resource):
         """Change the given fields; for its owner and operators."""
         user, scopes = cast("User", request.user), scopes_of(request)
         body = taken(WantedStanding, request, partial=True)
-        row = own_standing(name=name, by=user, scopes=scopes)
-        now = {field: getattr(row, field) for field in FIELDS} | {"spec": without_defaults(row.spec)}
         with within("/spec"):
-            changed = change_standing(name=name, by=user, fields=StandingFields(**now | body), scopes=scopes)
+            changed = change_standing(name=name, by=user, changes=body, scopes=scopes)
         return Response(self.named(changed.name))
 
     @extend_schema(parameters=[NAME], responses={204: None})

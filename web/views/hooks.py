@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hooks and their deliveries: each submitter's own, and all for operators."""
 
+from dataclasses import asdict
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -135,7 +137,7 @@ def _saved(request: HttpRequest, hook: Hook | None) -> HttpResponse:
         saved = (
             make_hook(by=by, fields=fields)
             if hook is None
-            else change_hook(hook_id=hook.pk, by=by, fields=fields)
+            else change_hook(hook_id=hook.pk, by=by, changes=asdict(fields))
         )
     except FieldRefused as exc:
         return _form(request, typed, events, {exc.field: str(exc)}, hook)

@@ -5,6 +5,7 @@ A forge's pushes have an address here; they are signed, and only make a standing
 """
 
 import re
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings
@@ -161,7 +162,7 @@ def _saved(request: HttpRequest, row: Standing | None) -> HttpResponse:
         saved = (
             make_standing(by=by, fields=fields)
             if row is None
-            else change_standing(name=row.name, by=by, fields=fields)
+            else change_standing(name=row.name, by=by, changes=asdict(fields))
         )
     except FieldRefused as exc:
         field = "poll_minutes" if exc.field == "poll_every_s" else exc.field

@@ -307,13 +307,13 @@ def test_only_the_owner_and_operators_change_one(
 ) -> None:
     alice = make_user("alice")
     with pytest.raises(NotAllowed, match="charlie's"):
-        change_standing(name="nightly", by=alice, fields=fields())
+        change_standing(name="nightly", by=alice, changes={})
     with pytest.raises(NotAllowed):
         run_standing(name="nightly", by=alice)
     with pytest.raises(NotAllowed, match="viewer"):
         make_standing(by=make_user("bob", User.Role.VIEWER), fields=fields(name="b"))
     Standing.objects.update(last_commit="c" * 40)
-    changed = change_standing(name="nightly", by=charlie, fields=fields(branch="other", secret=""))
+    changed = change_standing(name="nightly", by=charlie, changes={"branch": "other", "secret": ""})
     assert (changed.branch, changed.last_commit, changed.secret) == ("other", "", SECRET)
     remove_standing(name="nightly", by=charlie)
     assert not Standing.objects.exists()
