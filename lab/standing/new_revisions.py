@@ -145,8 +145,11 @@ class _Look:
         if tree.kind == Tree.Kind.ARCHIVE:
             opened = open_named(spec_from_mapping(self.standing.spec), self.home, self.say)[1]
             return resolve(opened, "").commit
-        branch = self.standing.branch or tree.default_revision or self._default_branch()
+        branch = self.standing.branch or tree.default_revision
         heads = branches(tree_address(tree.location))
+        if branch not in heads and not self.standing.branch:
+            # The default is not known yet, or was renamed there.
+            branch = self._default_branch()
         if branch not in heads:
             raise UnknownRevision(f'{tree.name} has no branch "{branch}". {suggest(branch, heads)}')
         return heads[branch]

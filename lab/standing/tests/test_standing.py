@@ -87,6 +87,21 @@ def test_what_is_pushed_while_one_is_measured_waits_for_it(
     assert queued_by(looked().experiment).base_commit == tip
 
 
+def test_a_default_branch_that_is_renamed_is_followed(
+    looked: Callable[..., LookOutcome], commit: Callable[[str], str], work: Path
+) -> None:
+    Standing.objects.update(branch="")
+    looked()
+    finish()
+    git(work, "branch", "-m", "main", "trunk")
+    tip = commit("second")
+    assert queued_by(looked().experiment).base_commit == tip
+    assert Tree.objects.get().default_revision == "trunk"
+    git(work, "branch", "-m", "trunk", "main")
+    Standing.objects.update(branch="trunk")
+    assert 'has no branch "trunk"' in looked().problem
+
+
 def test_a_rewritten_branch_goes_on_from_its_new_tip(
     looked: Callable[..., LookOutcome], commit: Callable[[str], str], work: Path
 ) -> None:
