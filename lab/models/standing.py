@@ -29,6 +29,8 @@ class Standing(models.Model):
     # Who gets a mail when a step appears.
     mail_to = models.JSONField(default=list)
     last_commit = models.CharField(max_length=64, blank=True, default="")
+    # Commits that were refused, as where a patch does not apply: they are not retried with the same description.
+    refused = models.JSONField(default=list, db_default=models.Value([], output_field=models.JSONField()))
     # Set by a push: the next look then does not wait.
     due = models.BooleanField(default=False)
     # One of its experiments ended since its trends were last looked at for steps.

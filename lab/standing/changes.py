@@ -32,7 +32,7 @@ LEAST_SECRET, LONGEST_SECRET = 16, 100
 _PLAIN_FIELDS = (
     *("name", "branch", "enabled", "quiet_from", "quiet_until", "poll_every_s", "backfill", "mail_to"),
 )
-_FORM_COLUMNS = (*_PLAIN_FIELDS, "spec", "tree", "secret")
+_FORM_COLUMNS = (*_PLAIN_FIELDS, "spec", "tree", "secret", "refused")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,199}")
 
@@ -98,7 +98,7 @@ def run_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) ->
     standing = own_standing(name=name, by=by, scopes=scopes)
     if not standing.enabled:
         raise FieldRefused("enabled", f'"{name}" is disabled: enable it first')
-    _mark_due(standing, last_commit="")
+    _mark_due(standing, last_commit="", refused=[])
     standing.refresh_from_db()
     return standing
 
@@ -174,6 +174,7 @@ def _save(standing: Standing, fields: StandingFields, by: User) -> Standing:
     standing.poll_every_s = _poll(fields.poll_every_s)
     standing.secret = _secret(fields.secret, standing.secret)
     standing.mail_to = _addresses(fields.mail_to)
+    standing.refused = []
     try:
         with transaction.atomic():
             # Workers may write the other columns of an existing row at this moment.

@@ -32,7 +32,7 @@ from lab.submission.tree_history import open_named, remember
 
 SHORT = 12
 BUDGET_OVER = timedelta(hours=24)
-# Each look retries refused revisions, and each of them takes as long as a preview.
+# Of skipped revisions; each takes as long as a preview.
 TRIED_AT_ONCE = 10
 
 OnProgress = Callable[[str], None]
@@ -137,7 +137,7 @@ class _Look:
         except (SpecError, SubmissionRejected) as exc:
             # This revision is not retried; the next one may be accepted.
             self._note_last(tip)
-            return self._nothing(f"{_named(new[-1])} is not measured: {exc}")
+            return self._nothing(self._note_refused(new[-1], exc))
 
     def _tip(self) -> str:
         """Return the newest commit of the branch, without fetching it."""
@@ -208,18 +208,18 @@ class _Look:
 
     def _measure_skipped(self, spec: ExperimentSpec, tree: SourceTree, said: str) -> LookOutcome:
         """Queue the newest of the skipped revisions that is not refused: a patch need not apply to each."""
-        refused = ""
         for revision in reversed(self._skipped(tree)[-TRIED_AT_ONCE:]):
             try:
                 return self._submit(spec, revision, said)
             except (SpecError, SubmissionRejected) as exc:
-                refused = refused or f"{_named(revision)} is not measured: {exc}"
-        return self._nothing(refused or said)
+                said = self._note_refused(revision, exc)
+        return self._nothing(said)
 
     def _skipped(self, tree: SourceTree) -> list[Logged]:
-        """Return the revisions between the first and the last measured one that were not measured, the newest last."""
-        done = dict(self.standing.experiments.order_by("pk").values_list("base_commit", "pk"))
-        for first in done:
+        """Return the revisions between the first and the last measured one that were neither measured nor refused, the newest last."""
+        measured = self.standing.experiments.order_by("pk").values_list("base_commit", flat=True)
+        done = {*measured, *self.standing.refused}
+        for first in dict.fromkeys(measured):
             try:
                 between = line(tree, resolve(tree, first), resolve(tree, self.standing.last_commit))
             except UnknownRevision:
@@ -227,6 +227,12 @@ class _Look:
                 continue
             return [revision for revision in between if revision.commit not in done]
         return []
+
+    def _note_refused(self, revision: Logged, exc: Exception) -> str:
+        """Note that a revision is not to be retried; return why in words."""
+        self.standing.refused.append(revision.commit)
+        Standing.objects.filter(pk=self.standing.pk).update(refused=self.standing.refused)
+        return f"{_named(revision)} is not measured: {exc}"
 
     def _note_last(self, tip: str) -> None:
         Standing.objects.filter(pk=self.standing.pk).update(last_commit=tip)

@@ -10,7 +10,7 @@ import pytest
 
 from lab.conftest import P1
 from lab.models import Standing, User
-from lab.standing.changes import StandingFields, make_standing
+from lab.standing.changes import StandingFields, change_standing, make_standing
 from lab.standing.new_revisions import LookOutcome, look
 from lab.standing.tests.conftest import NOON
 from lab.standing.tests.test_standing import finish, queued_by
@@ -80,6 +80,39 @@ def test_backfill_passes_over_a_revision_that_is_refused(
     (work / "fs" / "inode.c").write_text(text)
     commit("filled")
     look_once()
-    look_once()
-    assert measured == ["first", "filled", "older"]
     assert "emptied is not measured" in look_once().problem
+    assert measured == ["first", "filled", "older"]
+
+
+def test_backfill_passes_a_long_stretch_of_revisions_that_are_refused(
+    charlie: User,
+    fields: Callable[..., StandingFields],
+    commit: Callable[[str], str],
+    work: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lab.standing.new_revisions.TRIED_AT_ONCE", 2)
+    spec = dict(fields().spec) | {"patches": [P1]}
+    standing = make_standing(by=charlie, fields=fields(spec=spec, backfill=True))
+
+    def looked_for() -> str:
+        outcome = look(standing_id=standing.pk, now=NOON, home=home)
+        assert outcome is not None
+        finish()
+        return queued_by(outcome.experiment).base_commit if outcome.experiment else outcome.problem
+
+    first = commit("first")
+    assert looked_for() == first
+    older, text = commit("older"), (work / "fs" / "inode.c").read_text()
+    (work / "fs" / "inode.c").write_text("nothing is left\n")
+    for number in range(3):
+        commit(f"emptied {number}")
+    (work / "fs" / "inode.c").write_text(text)
+    filled = commit("filled")
+    assert looked_for() == filled
+    assert "emptied 1 is not measured" in looked_for()
+    assert looked_for() == older
+    # With another description each may be accepted.
+    change_standing(name=standing.name, by=charlie, changes={"spec": fields().spec})
+    assert looked_for() not in {first, older, filled}
