@@ -40,7 +40,8 @@ make -C {SOURCE} O={OBJECTS} --no-print-directory "$@" olddefconfig
 """
 
 # Builds everything, then each external module, then copies what is wanted, flat, into the one
-# directory that is read from outside. modules.order names objects since 6.3, modules before.
+# directory that is read from outside. modules.order names objects since 6.3, modules before; without CONFIG_MODULES the one
+# that lies there is the base's.
 BUILD_SCRIPT = f"""set -e
 cores=$1; shift
 make -C {SOURCE} O={OBJECTS} --no-print-directory -j "$cores" "$@" all
@@ -52,7 +53,7 @@ done
 mkdir {OUT}/{HANDOUT} {OUT}/{HANDOUT}/modules
 cp vmlinux System.map {BUILT.image_path} {OUT}/{HANDOUT}/
 objcopy --strip-all vmlinux {OUT}/{HANDOUT}/vmlinux.boot
-if [ -f modules.order ]
+if grep -qx CONFIG_MODULES=y .config
 then sed 's/\\.o$/.ko/' modules.order | while read -r module
      do cp "$module" {OUT}/{HANDOUT}/modules/
      done

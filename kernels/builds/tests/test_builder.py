@@ -319,6 +319,14 @@ def test_modules_of_the_tree_are_handed_out(builder: Builder, pretend: PretendKe
     assert [path.name for path in artifact.modules.iterdir()] == ["dummy.ko"]
 
 
+def test_a_kernel_without_modules_hands_out_none_of_its_base(
+    builder: Builder, pretend: PretendKernel
+) -> None:
+    base = with_lines("CONFIG_MODULES=y", "CONFIG_DUMMY=m")
+    artifact = builder.build(pretend.request(base_config=base))
+    assert list(artifact.modules.iterdir()) == []
+
+
 def test_progress_is_told_with_what_to_expect(builder: Builder, pretend: PretendKernel) -> None:
     seen: list[tuple[int, int]] = []
     for factor in (7, 8):
