@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from kernels.artifacts.elf_sections import (
     ALLOCATED,
     COMPRESSED,
+    EXECUTABLE,
     NOBITS,
     NOTE,
     NULL,
@@ -32,8 +33,8 @@ from kernels.artifacts.elf_sections import (
 from kernels.artifacts.elf_segments import build_ids, undescribed, without_build_id
 from kernels.errors import ArtifactCorrupt
 
-# struct bug_entry of x86 with relative pointers: two s32, then u16 line, u16 flags.
-_BUG_ENTRY, _BUG_LINE = 12, 8
+# Sizes of struct bug_entry with relative pointers: s32 of the code, since 6.19 s32 of a format, s32 of the file; u16 line, u16 flags.
+_BUG_ENTRIES, _BUG_LINE_FROM_END = (12, 16), 4
 # Never loaded, and different whenever a source line moves.
 _UNLOADED = re.compile(r"(\.rela)?\.(debug_|comment|note)")
 _BANNER = re.compile(rb"Linux version (\S{1,128}) \(")
@@ -54,24 +55,24 @@ def code_hash(vmlinux: Readable, modules: Iterable[Readable], release: str) -> s
     Raises ArtifactCorrupt when a file is not an ELF file.
     """
     digest = hashlib.sha256(b"vmlinux\n")
-    names = _name_spans(vmlinux)
+    names, bug_entry = _name_spans(vmlinux), _bug_entry_size(vmlinux)
     # Kernels with different blanked parts count as different.
     digest.update(f"names {sorted(names)}\n".encode())
     for name, address, data in _sections(vmlinux, _is_loaded):
         digest.update(f"{name} {address:x} {len(data)}\n".encode())
         kept = _without(data, address, names) if name == ".rodata" else data
-        digest.update(_blanked(name, kept, release.encode()))
+        digest.update(_blanked(name, kept, release.encode(), bug_entry))
     for name, address, data in _sections(vmlinux, lambda section: section.kind == NOTE):
         digest.update(f"{name} {address:x} {len(data)}\n".encode())
         digest.update(without_build_id(data))
     for address, data in undescribed(vmlinux):
         digest.update(f"undescribed {address:x} {len(data)}\n".encode())
-        digest.update(_blanked("", data, release.encode()))
+        digest.update(_blanked("", data, release.encode(), bug_entry))
     for path in sorted(modules, key=lambda module: module.name):
         digest.update(f"{path.name}\n".encode())
         for name, _, data in _sections(path, _is_linked):
             digest.update(f"{name} {len(data)}\n".encode())
-            digest.update(_blanked(name, data, release.encode()))
+            digest.update(_blanked(name, data, release.encode(), bug_entry))
     return digest.hexdigest()
 
 
@@ -119,15 +120,30 @@ def _is_linked(section: Section) -> bool:
     return not _UNLOADED.match(section.name)
 
 
-def _blanked(name: str, data: bytes, release: bytes) -> bytes:
+def _blanked(name: str, data: bytes, release: bytes, bug_entry: int) -> bytes:
     if release and release in data:
         data = data.replace(release, bytes(len(release)))
-    if name == "__bug_table" and len(data) % _BUG_ENTRY == 0:
+    if name == "__bug_table" and bug_entry and len(data) % bug_entry == 0:
         blanked = bytearray(data)
-        for position in (_BUG_LINE, _BUG_LINE + 1):
-            blanked[position::_BUG_ENTRY] = bytes(len(data) // _BUG_ENTRY)
+        line = bug_entry - _BUG_LINE_FROM_END
+        for position in (line, line + 1):
+            blanked[position::bug_entry] = bytes(len(data) // bug_entry)
         return bytes(blanked)
     return data
+
+
+def _bug_entry_size(vmlinux: Readable) -> int:
+    """Return the size of a kernel's struct bug_entry, with which every entry begins with the place of some code; 0 if none fits."""
+    parts = list(sections(vmlinux))
+    code = [(part.address, part.size) for part in parts if part.flags & EXECUTABLE]
+    table = next((part for part in parts if part.name == "__bug_table"), None)
+    for size in _BUG_ENTRIES:
+        if table and len(table.data) % size == 0:
+            offsets = struct.iter_unpack(f"<i{size - 4}x", table.data)
+            places = (table.address + at * size + offset for at, (offset,) in enumerate(offsets))
+            if all(any(0 <= place - start < length for start, length in code) for place in places):
+                return size
+    return 0
 
 
 def _without(data: bytes, address: int, spans: Iterable[Span]) -> bytes:

@@ -24,7 +24,7 @@ _IDENT = b"\x7fELF\x02\x01"
 # If e_shnum or e_shstrndx do not fit, section 0 holds them.
 _ELSEWHERE = 0xFFFF
 NULL, NOTE, NOBITS = 0, 7, 8
-ALLOCATED, COMPRESSED = 0x2, 0x800
+ALLOCATED, EXECUTABLE, COMPRESSED = 0x2, 0x4, 0x800
 
 
 class Readable(Protocol):
