@@ -47,7 +47,7 @@ class Fetches(Resource):
 
     def retrieve(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """One fetch: its result once its state is done, its problem once it is failed."""
-        row = look_at_fetch(fetch_id=id, by=cast("User", request.user))
+        row = look_at_fetch(fetch_id=id, by=cast("User", request.user), scopes=scopes_of(request))
         return Response(fetch_shown(row, request))
 
     @extend_schema(request=None, responses=FetchDetail)

@@ -78,17 +78,17 @@ def find_fetch(*, by: User, key: str, body_sha256: str) -> Fetch | None:
     return row
 
 
-def own_fetch(*, fetch_id: int, by: User) -> Fetch:
+def own_fetch(*, fetch_id: int, by: User, scopes: Sequence[str] | None = None) -> Fetch:
     """Return a fetch of this person's, or of anybody's for operators. Raises UnknownRow."""
     rows = Fetch.objects.select_related("user")
-    if not may(by, "operate"):
+    if not may(by, "operate", scopes=scopes):
         rows = rows.filter(user=by)
     return one_row(rows.filter(pk=fetch_id), f"fetch {fetch_id} of yours; results are removed after a day")
 
 
-def look_at_fetch(*, fetch_id: int, by: User) -> Fetch:
+def look_at_fetch(*, fetch_id: int, by: User, scopes: Sequence[str] | None = None) -> Fetch:
     """Return a fetch as own_fetch does, and note that its submitter still waits for it."""
-    row = own_fetch(fetch_id=fetch_id, by=by)
+    row = own_fetch(fetch_id=fetch_id, by=by, scopes=scopes)
     if row.user_id == by.pk and row.state in OPEN:
         Fetch.objects.filter(pk=row.pk).update(looked_at=timezone.now())
     return row
@@ -96,7 +96,7 @@ def look_at_fetch(*, fetch_id: int, by: User) -> Fetch:
 
 def cancel_fetch(*, fetch_id: int, by: User, scopes: Sequence[str] | None = None) -> Fetch:
     """Cancel an open fetch; its worker stops within seconds. Raises UnknownRow, NotAllowed, Outdated."""
-    row = own_fetch(fetch_id=fetch_id, by=by)
+    row = own_fetch(fetch_id=fetch_id, by=by, scopes=scopes)
     if not may_change(by, row.user, scopes=scopes):
         raise NotAllowed(
             f"fetch {fetch_id} is {row.user.username}'s: only its submitter and operators may cancel it"

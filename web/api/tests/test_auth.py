@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from lab.models import Token, User
+from lab.models import Fetch, Token, User
 from lab.people.tokens import issue_token
 from lab.tests.factories import make_grid
 from web.api.tests.conftest import As, Asking
@@ -154,3 +154,12 @@ def test_who_asks_too_often_is_told_when_to_come_back(ask: As, settings: Any, na
     refused = asking.get("targets/", X_Forwarded_For="203.0.113.9")
     assert refused.status_code == 429
     assert 1 <= int(refused["Retry-After"]) <= 60
+
+
+def test_an_operators_token_shows_anothers_fetch_only_if_it_may_operate(
+    ask: As, people: dict[str, User]
+) -> None:
+    row = Fetch.objects.create(user=people["alice"], kind="preview", request={"description": {}}, digest="d")
+    assert ask("charlie", "operate").get(f"fetches/{row.pk}/").status_code == 200
+    for scopes in (["read"], ["read", "submit"]):
+        assert ask("charlie", *scopes).get(f"fetches/{row.pk}/").status_code == 404
