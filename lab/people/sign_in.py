@@ -23,6 +23,7 @@ _OVER = "this link was used or has expired: print another with `labctl sign-in -
 # Wrong passwords from one address, for any names: an office behind one address shares them.
 MOST_WRONG: Final = 50
 LOCKED_S: Final = 15 * 60
+LOCKED: Final = "Too many wrong passwords: wait 15 minutes, or ask an operator for a link to a new one."
 # An IPv6 site has at least a /64 of addresses of its own.
 _SITE_BITS: Final = 64
 _MOST_ROWS: Final = 10_000

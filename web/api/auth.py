@@ -16,7 +16,7 @@ from rest_framework.throttling import AnonRateThrottle, UserRateThrottle
 
 from lab.models import Token, User
 from lab.people.permissions import Action, may
-from lab.people.sign_in import LOCKED_S, too_many_wrong_from
+from lab.people.sign_in import LOCKED, LOCKED_S, too_many_wrong_from
 from lab.people.tokens import find_token
 from web.addresses import client_address
 
@@ -46,10 +46,16 @@ class PasswordAuth(BasicAuthentication):
         if not limit.allow_request(request, None):  # type: ignore[arg-type]
             raise Throttled(wait=limit.wait())
         if too_many_wrong_from(client_address(request)):
-            raise Throttled(wait=LOCKED_S)
+            raise Throttled(wait=LOCKED_S, detail=LOCKED)
         if "\0" in userid or "\0" in password:
             raise AuthenticationFailed("a name and a password must not contain NUL")
-        return super().authenticate_credentials(userid, password, request)
+        try:
+            return super().authenticate_credentials(userid, password, request)
+        except AuthenticationFailed:
+            # django-axes sets it on the request that it was given, which its middleware does not see here.
+            if getattr(request, "axes_locked_out", False):
+                raise Throttled(wait=LOCKED_S, detail=LOCKED) from None
+            raise
 
 
 def scopes_of(request: Request) -> Sequence[str] | None:

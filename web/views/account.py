@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required, login_required
 from django.contrib.auth.views import LoginView, PasswordChangeView, PasswordResetConfirmView
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils.decorators import method_decorator
@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from lab.errors import FieldRefused, NotAllowed
 from lab.hooks.pages import last_mail
 from lab.people.accounts import has_mail_server, set_finish_mails, user_of
-from lab.people.sign_in import redeem_secret, too_many_wrong_from
+from lab.people.sign_in import LOCKED, redeem_secret, too_many_wrong_from
 from lab.people.tokens import (
     DEFAULT_DAYS,
     MOST_DAYS,
@@ -104,12 +104,8 @@ def sign_in_here(request: HttpRequest, secret: str) -> HttpResponse:
 
 
 def locked_out(request: HttpRequest, response: HttpResponse | None, credentials: object) -> HttpResponse:
-    """Answer a client with too many wrong passwords, over pages and API alike."""
-    said = "Too many wrong passwords: wait 15 minutes, or ask an operator for a link to a new one."
-    if request.path.startswith("/api/"):
-        body = {"type": "about:blank", "title": "Too many attempts", "status": 429, "detail": said}
-        return JsonResponse(body, status=429, content_type="application/problem+json")
-    return render(request, "web/sign_in.html", {"locked": said}, status=429)
+    """Answer a browser that sent too many wrong passwords."""
+    return render(request, "web/sign_in.html", {"locked": LOCKED}, status=429)
 
 
 @never_cache

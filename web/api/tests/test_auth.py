@@ -105,6 +105,16 @@ def test_a_wrong_password_gives_none_and_is_counted(people: dict[str, User], set
     assert not Token.objects.exists()
 
 
+def test_a_name_that_is_locked_is_told_so_and_how_long(people: dict[str, User]) -> None:
+    wrong = [Asking().post("login/", Authorization=basic("alice", f"wrong {number}")) for number in range(10)]
+    assert {answer.status_code for answer in wrong[:9]} == {401}
+    refused = Asking().post("login/", Authorization=basic("alice", "correct horse"))
+    assert refused.status_code == 429
+    assert "wrong passwords" in refused.json()["detail"]
+    assert 1 <= int(refused["Retry-After"]) <= 900
+    assert not Token.objects.exists()
+
+
 def test_a_password_without_a_name_is_refused(people: dict[str, User]) -> None:
     assert Asking().post("login/").status_code == 401
     assert Asking().post("login/", Authorization="Basic %%%").status_code == 401
