@@ -32,7 +32,7 @@ from web.api.shapes import Names, Row, TableRow, read_rows
 
 
 class HookRow(TableRow):
-    """A hook; its secret is returned when it is made, never again. tree: null for all."""
+    """A hook; its secret is returned when it is made or replaced, never again. tree: null for all."""
 
     table = Hook
     columns: Names = ("id", "name", "kind", "url", "tree", "events", "enabled", "owner", "created_at")
@@ -42,6 +42,13 @@ class MadeHook(HookRow):
     """A hook with its secret, which signs its deliveries or is the token of its forge."""
 
     columns: Names = (*HookRow.columns, "secret")
+
+
+class ChangedHook(HookRow):
+    """A changed hook. secret: the new one, null if the old one is kept."""
+
+    columns: Names = MadeHook.columns
+    secret = serializers.CharField(allow_null=True)
 
 
 class WantedHook(Body):
@@ -92,15 +99,16 @@ class Hooks(Resource):
         row = make_hook(by=cast("User", request.user), fields=fields, scopes=scopes_of(request))
         return Response({**self.full_row(row.pk), "secret": row.secret}, status=201)
 
-    @extend_schema(request=WantedHook, responses=HookRow)
+    @extend_schema(request=WantedHook, responses=ChangedHook)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
-        """Change the given fields; with another kind or host the hook needs its secret again."""
+        """Change the given fields; with another kind or host a webhook gets a new secret, and the others need one."""
         user, scopes = cast("User", request.user), scopes_of(request)
         body = taken(WantedHook, request, partial=True)
         if "tree" in body:
             body["tree"] = body["tree"] or ""
-        change_hook(hook_id=id, by=user, changes=body, scopes=scopes)
-        return Response(self.full_row(id))
+        before = own_hook(hook_id=id, by=user, scopes=scopes).secret
+        secret = change_hook(hook_id=id, by=user, changes=body, scopes=scopes).secret
+        return Response({**self.full_row(id), "secret": None if secret == before else secret})
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002

@@ -113,6 +113,16 @@ def test_a_hook_tells_its_secret_when_it_is_made_and_never_again(ask: As, lab: E
     assert ask("bob").post("hooks/", {"name": "b", "url": "https://example.org/"}).status_code == 403
 
 
+def test_a_hook_that_moves_to_another_host_tells_its_new_secret(ask: As, lab: Experiment) -> None:
+    made = ask("alice").post("hooks/", {"name": "mine", "url": "https://hooks.example.org/x"}).json()
+    path = f"hooks/{made['id']}/"
+    same = ask("alice")("PATCH", path, {"url": "https://hooks.example.org/y"}).json()
+    assert same["secret"] is None
+    moved = ask("alice")("PATCH", path, {"url": "https://other.example.org/y"}).json()
+    assert moved["secret"] == Hook.objects.get(name="mine").secret
+    assert moved["secret"] != made["secret"]
+
+
 def test_deliveries_are_seen_and_sent_again_by_the_hooks_owner(ask: As, lab: Experiment) -> None:
     hook = Hook.objects.get(name="ci")
     tried = ask("alice").post(f"hooks/{hook.pk}/try/")
