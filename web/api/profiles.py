@@ -74,7 +74,7 @@ _TOLD = {
     "variant": "The variant whose boots are summed; by default the base.",
     "base": "Write the difference to this variant.",
     "callers": "Write the callers of this symbol instead of the whole tree; * for every symbol.",
-    "callees": "Write the callees of this symbol, merged over all its callers. With callers, the two halves of a sandwich.",
+    "callees": "Write the callees of this symbol, merged over all its callers, instead of the whole tree; not together with callers.",
 }
 _MOST_SYMBOLS = 8
 _MOST_CASES = 999

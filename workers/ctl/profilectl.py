@@ -2,7 +2,7 @@
 """`labctl profile` and `labctl export profile`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,7 +26,7 @@ KINDS = ("cpu", "lock", "off-cpu", "exact", "waiting")
 Kind = Annotated[
     str,
     typer.Option(
-        help="cpu, lock or off-cpu (recorded waits), exact, or waiting (of the contention clock)",
+        help="cpu, lock or off-cpu (recorded waits), exact, or waiting (of the contention clock); default: the first there is",
         autocompletion=complete.one_of(*KINDS),
     ),
 ]
@@ -57,16 +57,17 @@ def profile(
         params = {"symbols": ",".join(asked), "kind": kind}
         print_json(client.document(f"experiments/{experiment_id}/profile/", params))
         return
-    if mail:
-        write_out(client.callers(experiment_id, asked, kind))
-        return
-    cases = client.profile(experiment_id, asked, kind)
-    if not cases:
+    found: Any = (
+        client.callers(experiment_id, asked, kind) if mail else client.profile(experiment_id, asked, kind)
+    )
+    if not found:
         err.print(f"experiment {experiment_id} has no profile: set measure.profile = true to record one")
-        return
-    from workers.ctl import profile_tables
+    elif mail:
+        write_out(found)
+    else:
+        from workers.ctl import profile_tables
 
-    profile_tables.show_profiles(out, cases)
+        profile_tables.show_profiles(out, found)
 
 
 @through_client
@@ -80,7 +81,7 @@ def export_profile(  # noqa: PLR0913
     case: Annotated[
         int, typer.Option(help="number of the case, from 1; default: the first profiled case")
     ] = 0,
-    kind: Kind = "cpu",
+    kind: Kind = "",
     callers: Annotated[str, typer.Option(help="write the callers of this symbol; * for every symbol")] = "",
     callees: Annotated[str, typer.Option(help="write the callees of this symbol")] = "",
 ) -> None:

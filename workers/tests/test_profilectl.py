@@ -161,6 +161,27 @@ def test_an_experiment_without_profiles_has_nothing_to_export(
     assert "has no profile" in said(monkeypatch, capsys, *argv)[2]
 
 
+def test_an_experiment_without_profiles_has_no_trees_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = said(monkeypatch, capsys, "profile", make_experiment().pk, "--mail")
+    assert (code, out) == (0, "")
+    assert "has no profile: set measure.profile = true" in " ".join(err.split())
+
+
+def test_trees_and_files_are_of_the_kind_that_exists_if_none_is_named(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = exact_experiment().experiment_id
+    _, out, _ = said(monkeypatch, capsys, "profile", number, "--mail", "--symbols", "kernfs_fop_open")
+    assert "base, exact, 2 boots" in out
+    code, out, err = said(
+        monkeypatch, capsys, "export", "profile", number, "--format", "folded", "--out", "-"
+    )
+    assert (code, err) == (0, "")
+    assert read_folded(out)["main", "do_sys_open", "kernfs_fop_open"] == 2_000
+
+
 def test_lock_waits_come_as_milliseconds_a_boot_with_what_profiling_cost(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

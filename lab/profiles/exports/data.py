@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.errors import UnknownRow
 from lab.experiments.page import get_experiment
-from lab.profiles.case_profiles import called, kind_named, profiling_costs
+from lab.profiles.case_profiles import CPU, called, kind_named, profiling_costs
 from lab.profiles.counters import counter_page
 from lab.profiles.difference import WHOLE, SeenFrom, caller_text, difference, variant_tree
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
@@ -39,7 +39,7 @@ def profile_data(
 
 
 def profiled_case(experiment_id: int, number: int, kind: str) -> int:
-    """The id of a case by its number, from 1; 0 is the first that has profiles of the kind. Raises UnknownRow."""
+    """The id of a case by its number, from 1; 0 is the first that has profiles of the kind, of any if empty. Raises UnknownRow."""
     cases = get_experiment(experiment_id).cases.all()
     if number:
         if not 1 <= number <= len(cases):
@@ -47,16 +47,16 @@ def profiled_case(experiment_id: int, number: int, kind: str) -> int:
         return cases[number - 1].pk
     profiled = profiled_cases(experiment_id, kind)
     if not profiled:
-        raise UnknownRow(f"experiment {experiment_id} has no {called(kind)}")
+        raise UnknownRow(f"experiment {experiment_id} has no {called(kind or CPU)}")
     return profiled[0]
 
 
 def profiled_cases(experiment_id: int, kind: str) -> list[int]:
-    """The ids of the cases that have profiles of the kind. Raises UnknownRow."""
+    """The ids of the cases that have profiles of the kind, of any if empty. Raises UnknownRow."""
     return [
         case.pk
         for case in get_experiment(experiment_id).cases.all()
-        if any(profiling_cost.kind == kind for profiling_cost in profiling_costs(case.pk))
+        if any(kind in ("", profiling_cost.kind) for profiling_cost in profiling_costs(case.pk))
     ]
 
 
@@ -90,10 +90,10 @@ def profile_file(
 ) -> bytes:
     """Return a file of all boots of a variant, or with `base` of their difference from the base's.
 
-    case: its number, from 1; 0 is the first that is profiled. seen: from which symbol. Raises UnknownRow,
-    ExportTooLarge.
+    case: its number, from 1; 0 is the first that is profiled. kind: as in profile_data. seen: from which symbol. Raises
+    UnknownRow, ExportTooLarge.
     """
-    kind = kind_named(kind)
+    kind = kind_named(kind) if kind else ""
     case_id = profiled_case(experiment_id, case, kind)
     forms = DIFFERENCE_FORMS if base else TREE_FORMS
     if form not in forms:
@@ -112,8 +112,8 @@ def profile_file(
 
 
 def callers_text(experiment_id: int, *, symbols: Sequence[str] = (), kind: str = "") -> str:
-    """Return the callers of the symbols in all profiled cases, as text trees. Raises UnknownRow."""
-    kind = kind_named(kind)
+    """Return the callers of the symbols in all profiled cases, as text trees. kind: as in profile_data. Raises UnknownRow."""
+    kind = kind_named(kind) if kind else ""
     return "".join(
         caller_text(experiment_id, case, variant="", symbols=tuple(symbols), kind=kind)
         for case in profiled_cases(experiment_id, kind)
