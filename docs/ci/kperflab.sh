@@ -34,7 +34,7 @@ while :; do
 done
 case $status in
 2??) ;;
-409 | 5??) say "HTTP $status"; cat "$scratch/answer" >&2; exit 3 ;;
+409 | 429 | 5??) say "HTTP $status"; cat "$scratch/answer" >&2; exit 3 ;;
 *) say "$(jq -r '[.detail, (.errors[]? | .detail)] | unique | join("; ")' "$scratch/answer" || cat "$scratch/answer")"; exit 64 ;;
 esac
 # 202: a worker gets the tree first, and says here how that goes.

@@ -243,6 +243,23 @@ def test_a_wrong_token_an_unknown_range_and_nobody_there_are_told(
     assert done.returncode == 3
 
 
+@pytest.mark.parametrize(("status", "code"), [(429, 3), (503, 3), (422, 64)])
+def test_a_lab_that_is_busy_is_not_an_input_that_is_wrong(
+    series: str, checkout: Path, tmp_path: Path, status: int, code: int
+) -> None:
+    """Its curl has retried by then: the script gets only the last answer."""
+    (tmp_path / "curl").write_text(
+        '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\n'
+        f'echo \'{{"detail": "too many at once"}}\' >"$2"; printf {status}\n'
+    )
+    (tmp_path / "curl").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    address = {"KPERFLAB_SERVER": "http://lab.example", "KPERFLAB_TOKEN": "t", "PATH": path}
+    done = run(f"sh ci/kperflab.sh {series} ci/kperflab.json", checkout, **address)
+    assert done.returncode == code, done.stderr
+    assert "too many at once" in done.stderr
+
+
 def test_who_waits_too_long_is_told_and_the_experiment_goes_on(
     checkout: Path, series: str, live_server: Any, token: str
 ) -> None:
