@@ -149,6 +149,7 @@ def preview_context(preview: Preview | None) -> dict[str, Any]:
         ],
         "smallest": change(1 + min(changes)[0]).lstrip("+") if changes else NONE,
         "smallest_estimate": min(changes)[1] if changes else "",
+        "smallest_why": next((detectable.why for detectable in preview.detectable), ""),
     }
 
 

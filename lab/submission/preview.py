@@ -25,6 +25,11 @@ from lab.submission.shipped_figures import SHIPPED
 from lab.submission.sources import Taken
 from lab.submission.submit import PROFILED_ROLES, PlannedVariant, plan_variants
 from workloads.catalog import Workload
+from workloads.instruction_clock import Clock
+
+# Why a preview names no smallest change of a metric.
+NO_HISTORY = "no history on this target yet"
+NOT_ESTIMATED = "not estimated under the contention clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class VariantPreview:
 class Detectable:
     """The smallest change of one metric that would be found four times in five, as a fraction.
 
-    change: None where a machine of metal has no history of it, or where the boots are too few.
+    change: None where it is not known; why: the reason.
     estimate: a remark where change comes from shipped figures, empty where it comes from this lab's history.
     """
 
@@ -50,6 +55,7 @@ class Detectable:
     change: float | None
     experiments: int
     estimate: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,19 +254,28 @@ def _boot_seconds(prepared: Prepared, live: list[PlannedVariant], most: int) -> 
 
 
 def _detectable(prepared: Prepared, arms: int, boots: int) -> Iterator[Detectable]:
-    """Yield one for each primary metric by the wall clock; by instructions every change above the floor is seen."""
+    """Yield one for each primary metric by the wall clock; by instructions every change above the floor is seen.
+
+    By the contention clock, whose metrics are one at several numbers of CPUs, it is the last of each case.
+    """
     spec = prepared.spec
-    if spec.measure.clock != "wall":
+    clock = spec.measure.clock
+    if clock == "instructions":
         return
     for case, workload in zip(spec.cases, prepared.workloads, strict=True):
-        for name in _primary(workload, case.preset, dict(case.params)):
+        names = _primary(workload, case.preset, dict(case.params), clock)
+        if clock == "contention":
+            yield Detectable(f"{case.workload} ({case.preset})", names[-1], None, 0, why=NOT_ESTIMATED)
+            continue
+        for name in names:
             seen = deviation(case.workload, case.preset, prepared.target, name)
             spread, experiments = seen or (shipped.boot_deviation(case.workload, prepared.target), 0)
             change = None if spread is None else detectable(spread, boots, arms)
             estimate = SHIPPED if seen is None and change is not None else ""
-            yield Detectable(f"{case.workload} ({case.preset})", name, change, experiments, estimate)
+            why = NO_HISTORY if change is None else ""
+            yield Detectable(f"{case.workload} ({case.preset})", name, change, experiments, estimate, why)
 
 
-def _primary(workload: Workload, preset: str, params: dict[str, object]) -> list[str]:
-    metrics = workload.metrics_of(workload.resolve(preset, params))
+def _primary(workload: Workload, preset: str, params: dict[str, object], clock: Clock) -> list[str]:
+    metrics = workload.metrics_of(workload.resolve(preset, params, clock), clock)
     return [metric.name for metric in metrics.values() if metric.primary]

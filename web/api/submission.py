@@ -143,7 +143,7 @@ class VariantPreviewShape(DataShape):
 
 
 class DetectableShape(DataShape):
-    """The smallest change of a metric that would be found four times in five; null if it cannot be estimated.
+    """The smallest change of a metric that would be found four times in five; null if it is not known, and why.
 
     estimate: words where it comes from shipped figures; empty where it comes from this lab's own experiments.
     """

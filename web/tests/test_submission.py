@@ -14,7 +14,7 @@ from django.test import Client
 from lab.errors import LabUnable, SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_digest
 from lab.models import User
-from lab.submission.preview import Detectable, Preview, VariantPreview
+from lab.submission.preview import NO_HISTORY, NOT_ESTIMATED, Detectable, Preview, VariantPreview
 from lab.submission.received_series import MOST_FILES
 from lab.submission.shipped_figures import SHIPPED
 from lab.tests.factories import make_experiment
@@ -229,7 +229,10 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
         VariantPreview("base", "base", "built"),
         VariantPreview("a+b", "candidate", "pruned", "a excludes <b>"),
     )
-    seen = (Detectable("showgids (smoke)", "ns_per_open", 0.021, 4), Detectable("x", "y", None, 0))
+    seen = (
+        Detectable("showgids (smoke)", "ns_per_open", 0.021, 4),
+        Detectable("x", "y", None, 0, why=NO_HISTORY),
+    )
     monkeypatch.setattr(
         "web.views.submission.preview_here",
         lambda *, spec, by, origin=None: Preview(variants, 2, 60, 9, 754.0, seen),
@@ -247,6 +250,19 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
         assert "based on 4 earlier experiments" in text
         assert "no history on this target yet" in text
     assert taken == []
+
+
+def test_a_preview_by_the_contention_clock_promises_no_smallest_change(
+    submitter: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = (Detectable("showgids (smoke)", "cycles_per_open_32", None, 0, why=NOT_ESTIMATED),)
+    monkeypatch.setattr(
+        "web.views.submission.preview_here",
+        lambda *, spec, by, origin=None: Preview((), 2, 20, 20, 754.0, seen),
+    )
+    text = submitter.post("/experiments/new", FILLED | {"preview": "1"}).content.decode()
+    assert text.count(NOT_ESTIMATED) == 2
+    assert "boots agree exactly" not in text
 
 
 @pytest.mark.parametrize("posted", [FILLED, {"toml": TOML.replace('"x"', '"pasted"')}])

@@ -31,7 +31,8 @@ def show_preview(console: Console, preview: Json) -> None:
     line = f"{count(preview['builds'], 'kernel')} to build, {boots}, {_time(preview)}"
     console.print(Text(plain_line(line)), soft_wrap=True)
     for detectable in preview["detectable"]:
-        remark = "no history on this target yet"
+        # A lab of an older version does not say why.
+        remark = detectable.get("why") or "no history on this target yet"
         if detectable["change"] is not None:
             remark = f"a change of {100 * detectable['change']:.1f} % would be found four times in five{_mark(detectable)}"
         text = plain_line(f"{detectable['case']} {detectable['metric']}: {remark}")

@@ -14,7 +14,7 @@ from lab.models import Build, Experiment, Run, Target
 from lab.statistics.sequential import detectable
 from lab.submission.past_figures import Durations, boot_duration, build_durations, deviation
 from lab.submission.prepare import PLACEBO_FRAGMENT
-from lab.submission.preview import preview_experiment
+from lab.submission.preview import NO_HISTORY, NOT_ESTIMATED, preview_experiment
 from lab.submission.shipped_figures import SHIPPED, boot_deviation, build_seconds
 from lab.tests.factories import (
     finish_builds,
@@ -150,6 +150,16 @@ def test_a_machine_of_metal_has_no_shipped_figures(describe: Describe, tmp_path:
     preview = preview_experiment(spec=describe(measure={"boots": 3}, target="metal-1"), home=tmp_path)
     assert preview.seconds is None
     assert [(limit.change, limit.estimate) for limit in preview.detectable] == [(None, "")]
+
+
+def test_a_preview_without_a_smallest_change_says_why(describe: Describe, tmp_path: Path) -> None:
+    Target.objects.create(name="metal-1", driver="metal", access={"mac": "52:54:00:00:00:01"})
+    for measure, target, why in (
+        ({"boots": 3}, "metal-1", NO_HISTORY),
+        ({"boots": 3, "clock": "contention"}, "guest", NOT_ESTIMATED),
+    ):
+        (limit,) = preview_experiment(spec=describe(measure=measure, target=target), home=tmp_path).detectable
+        assert (limit.change, limit.why) == (None, why)
 
 
 def test_one_shipped_figure_marks_the_whole_time(describe: Describe, tmp_path: Path) -> None:
