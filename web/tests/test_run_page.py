@@ -6,8 +6,8 @@ from django.test import Client
 
 from lab.models import Profile, Run
 from lab.profiles.analysis.frame_tree import build_tree, pack
-from lab.tests.factories import finish_run, make_case, make_experiment, make_run, make_variant
-from web.tests.conftest import SCRIPT
+from lab.tests.factories import finish_run, make_case, make_experiment, make_grid, make_run, make_variant
+from web.tests.conftest import SCRIPT, Page
 
 pytestmark = pytest.mark.django_db
 
@@ -60,3 +60,13 @@ def test_the_report_of_perf_c2c_is_shown_as_text_apart_from_the_workloads_output
     assert "Table &lt;script&gt;alert(1)&lt;/script&gt;</code></pre>" in text
     assert SCRIPT not in text
     assert text.count("Table &lt;script") == 1
+
+
+def test_the_runs_say_which_of_them_do_not_count(page: Page) -> None:
+    experiment = make_grid()
+    base, case = experiment.variants.get(name="base"), experiment.cases.get()
+    over = {"state": "done", "outcome": "finished"}
+    make_run(base, case, block=8, invalid=["the load was 3.2, at most 1 is allowed"], **over)
+    make_run(base, case, block=8, retake=1, **over)
+    text = page(f"/experiments/{experiment.pk}/runs/")
+    assert text.count("does not count: the load was 3.2, at most 1 is allowed") == 1
