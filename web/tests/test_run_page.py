@@ -70,3 +70,9 @@ def test_the_runs_say_which_of_them_do_not_count(page: Page) -> None:
     make_run(base, case, block=8, retake=1, **over)
     text = page(f"/experiments/{experiment.pk}/runs/")
     assert text.count("does not count: the load was 3.2, at most 1 is allowed") == 1
+
+
+def test_boots_that_may_stop_early_are_shown_as_a_maximum(page: Page) -> None:
+    experiment = make_experiment(boots=20, sequential=True)
+    assert "<dd>up to 20</dd>" in page(f"/experiments/{experiment.pk}/")
+    assert "<dd>5</dd>" in page(f"/experiments/{make_experiment(boots=5).pk}/")
