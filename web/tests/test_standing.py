@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from typing import Any
 
 import pytest
@@ -98,6 +99,18 @@ def test_a_form_becomes_a_standing_experiment(submitter: Client, alice: User) ->
     assert submitter.post("/standing/nightly/edit", changed).status_code == 302
     after = Standing.objects.get()
     assert (after.name, after.enabled, after.backfill, after.secret) == ("weekly", False, True, row.secret)
+
+
+@pytest.mark.parametrize("seconds", [60, 100, 1_000, 604_799])
+def test_the_form_takes_back_the_interval_that_it_shows(
+    submitter: Client, standing: Standing, seconds: int
+) -> None:
+    Standing.objects.update(poll_every_s=seconds)
+    form = submitter.get("/standing/nightly/edit").content.decode()
+    (minutes,) = re.findall(r'name="poll_minutes" value="([^"]*)"', form)
+    typed = TYPED | {"toml": TOML.replace("debian-6.1", "tiny"), "poll_minutes": minutes}
+    assert submitter.post("/standing/nightly/edit", typed).status_code == 302
+    assert Standing.objects.get().poll_every_s == seconds
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
         "name": row.name,
         "toml": description_as_toml(row.spec),
         "branch": row.branch,
-        "poll_minutes": f"{row.poll_every_s / 60:g}",
+        "poll_minutes": f"{row.poll_every_s / 60:.3f}".rstrip("0").rstrip("."),
         "quiet_from": str(row.quiet_from),
         "quiet_until": str(row.quiet_until),
         "mail_to": ", ".join(row.mail_to),
