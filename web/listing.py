@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from lab.experiments.list_page import NEWEST, ORDERS, ExperimentFilter, FilterChoices
 
@@ -117,6 +118,12 @@ def _date(text: str) -> tuple[datetime | None, str]:
 def kept_filters(request: HttpRequest) -> str:
     """Return the query string of a list's address without its page number, such as "state=running"; "" if it has no filter."""
     return urlencode([pair for pair in parse_qsl(request.GET.urlencode()) if pair[0] != "page"])
+
+
+def back_to_list(request: HttpRequest, route: str) -> str:
+    """Return the address of a list as it was shown beside the posted form, which has the list's query as `kept`."""
+    kept = request.POST.get("kept", "")[:2000]
+    return f"{reverse(route)}{'?' if kept else ''}{kept}"
 
 
 def without_empty_filters(

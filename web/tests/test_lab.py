@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import re
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,15 @@ def test_a_target_is_released_from_quarantine(operator: Client, db: None) -> Non
     assert "m1 is released" in said
     target.refresh_from_db()
     assert (target.faults, target.quarantined_at) == (0, None)
+
+
+def test_a_button_leads_back_to_the_targets_that_were_listed(page: Page, operator: Client) -> None:
+    target = Target.objects.create(name="rack-1")
+    for address in ("/lab/?search=rack&page=2", "/lab/live?search=rack&page=2"):
+        (kept,) = set(re.findall(r'name="kept" value="([^"]*)"', page(address, operator)))
+        posted = {"enabled": "no", "kept": unescape(kept)}
+        answer = operator.post(f"/lab/targets/{target.pk}", posted)
+        assert answer.headers["Location"] == "/lab/?search=rack&page=2"
 
 
 def test_only_operators_see_and_change_it(

@@ -26,7 +26,14 @@ from lab.targets.fleet import read_fleet
 from lab.targets.health_overview import last_checks
 from lab.targets.quarantine import release_target
 from web.access import needs, person
-from web.listing import kept_filters, page_number, searched, storable_word, without_empty_filters
+from web.listing import (
+    back_to_list,
+    kept_filters,
+    page_number,
+    searched,
+    storable_word,
+    without_empty_filters,
+)
 from web.words import duration
 
 # A build and its artifact take some GiB; below this share of the disk the next ones may fail.
@@ -137,12 +144,12 @@ def change_target(request: HttpRequest, target_id: int) -> HttpResponse:
     if request.POST.get("released") == "yes":
         target = release_target(target_id=target_id, by=person(request))
         messages.success(request, f"{target.name} is released: it boots again.")
-        return redirect("lab")
+        return redirect(back_to_list(request, "lab"))
     enabled = request.POST.get("enabled") == "yes"
     target = set_target_enabled(by=person(request), target_id=target_id, enabled=enabled)
     said = "boots again" if enabled else "is disabled: its current boot finishes, no new boot starts"
     messages.success(request, f"{target.name} {said}.")
-    return redirect("lab")
+    return redirect(back_to_list(request, "lab"))
 
 
 @needs("operate")

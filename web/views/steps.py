@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from lab.bisections.from_trend import bisect_step, why_not_searched
@@ -21,7 +20,7 @@ from lab.trends.step_decisions import decide_steps, decisions_of
 from lab.trends.step_groups import MetricStep, StepGroup, group_steps
 from lab.trends.summary import TrendSummary
 from web.access import needs, person
-from web.listing import searched, storable_word
+from web.listing import back_to_list, searched, storable_word
 
 STATES = ("open", "accepted", "ignored", "all")
 SORTS = {"size": "largest", "new": "newest", "name": "name"}
@@ -107,8 +106,7 @@ def _row(
 @require_POST
 def decide(request: HttpRequest) -> HttpResponse:
     """Decide about the chosen steps, or bisect one, which accepts it; then show the list again."""
-    kept = request.POST.get("kept", "")[:2000]
-    back = f"{reverse('trends')}{'?' if kept else ''}{kept}"
+    back = back_to_list(request, "trends")
     try:
         if pick := storable_word(request.POST, "bisect"):
             _bisect(request, pick)
