@@ -16,7 +16,7 @@ from lab.models.states import RunState
 from lab.models.storable import storable_text
 from lab.statistics.change_points import steps_of
 from lab.targets.health_checks import has_kernel
-from lab.targets.health_overview import LATELY
+from lab.targets.health_overview import ILL_SHARE, LATELY
 
 # How many of the latest checks are drawn, and how many of the latest boots are listed.
 DRAWN, LISTED = 120, 20
@@ -41,6 +41,11 @@ class TargetPage:
     running: int
     kernel: bool
     being_checked: bool
+
+    @property
+    def ill(self) -> bool:
+        """Return whether the lab lost too many of its boots, as the overview says."""
+        return self.lost > ILL_SHARE * self.boots
 
 
 def target_page(name: str) -> TargetPage:

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from lab.models import HealthCheck, Target, User
-from lab.tests.factories import make_experiment, make_user
+from lab.tests.factories import make_case, make_experiment, make_run, make_user, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -60,6 +60,20 @@ def test_a_target_that_was_never_checked_or_never_well_has_its_page(client: Clie
         assert answer.status_code == 200
         assert text in answer.content.decode()
         HealthCheck.objects.create(target=target, ok=False, problem="no answer")
+
+
+def test_a_target_that_loses_boots_is_not_called_well(client: Client, target: Target) -> None:
+    experiment = make_experiment(target=target)
+    base, case = make_variant(experiment), make_case(experiment)
+    lost = {"state": "failed", "outcome": "lost", "blame": "lab"}
+    for block, over in enumerate([lost, lost, {"state": "done", "outcome": "finished"}]):
+        make_run(base, case, block=block, target=target, finished_at=timezone.now(), **over)
+    chips = (
+        client.get(PAGE).content.decode().partition('<span class="chips">')[2].partition("</span></div>")[0]
+    )
+    assert "ill" in chips
+    assert "well" not in chips
+    assert "2 of the 3 boots of the last day failed" in client.get("/").content.decode()
 
 
 def test_only_operators_are_offered_what_only_they_may_do(client: Client, target: Target) -> None:
