@@ -71,8 +71,8 @@ def test_a_word_that_is_none_and_an_experiment_that_is_over_are_told(
     mine: Experiment, page: Page, submitter: Client
 ) -> None:
     place = f"/experiments/{mine.pk}/"
-    odd = submitter.post(f"{place}priority", {"priority": "urgent"}, follow=True).content.decode()
-    assert "There is no priority" in odd
+    odd = submitter.post(f"{place}priority", {"priority": "HIGH"}, follow=True).content.decode()
+    assert "There is no priority &quot;HIGH&quot;" in odd
     Experiment.objects.update(state="done")
     late = submitter.post(f"{place}priority", {"priority": "low"}, follow=True).content.decode()
     assert "is done already" in late

@@ -4,6 +4,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods, require_POST
 
 from lab.errors import FieldRefused, LabError, NeedsWorker, Outdated
@@ -38,7 +39,7 @@ def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
     try:
         cancel_for(experiment_id=experiment_id, by=person(request))
     except Outdated as exc:
-        messages.info(request, f"{str(exc).capitalize()}.")
+        messages.info(request, f"{capfirst(str(exc))}.")
     else:
         messages.success(request, "The experiment is cancelled. Its results so far are kept.")
     return redirect("experiment", experiment_id)
@@ -97,9 +98,9 @@ def change_priority(request: HttpRequest, experiment_id: int) -> HttpResponse:
     try:
         set_priority(experiment_id=experiment_id, priority=asked, by=person(request))
     except FieldRefused as exc:
-        messages.error(request, f"{str(exc).capitalize()}.")
+        messages.error(request, f"{capfirst(str(exc))}.")
     except Outdated as exc:
-        messages.info(request, f"{str(exc).capitalize()}.")
+        messages.info(request, f"{capfirst(str(exc))}.")
     else:
         messages.success(request, f"Its priority is {asked} now.")
     return redirect("experiment", experiment_id)

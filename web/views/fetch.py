@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.text import capfirst
 from django.views.decorators.http import require_POST, require_safe
 from pydantic import TypeAdapter
 
@@ -66,7 +67,7 @@ def cancel(request: HttpRequest, fetch_id: int) -> HttpResponse:
     try:
         cancel_fetch(fetch_id=fetch_id, by=person(request))
     except Outdated as exc:
-        messages.info(request, f"{str(exc).capitalize()}.")
+        messages.info(request, f"{capfirst(str(exc))}.")
     return redirect("fetch", fetch_id)
 
 
