@@ -153,3 +153,12 @@ def test_only_the_first_symbols_are_shown_until_all_are_asked_for(page: Page, db
 )
 def test_an_interval_of_times_has_one_unit(low: float | None, high: float | None, text: str) -> None:
     assert times_between(low, high).replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+def test_the_callers_as_text_are_said_to_look_like_perf_report(
+    page: Page, client: Client, compared: Experiment
+) -> None:
+    at = f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/"
+    text = page(f"{at}?symbols=down_read")
+    assert "As text, as in <code>perf report</code>:" in text
+    assert "[k] down_read" in client.get(f"{at}callers.txt?symbols=down_read").content.decode()
