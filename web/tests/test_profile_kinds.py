@@ -162,3 +162,15 @@ def test_the_callers_as_text_are_said_to_look_like_perf_report(
     text = page(f"{at}?symbols=down_read")
     assert "As text, as in <code>perf report</code>:" in text
     assert "[k] down_read" in client.get(f"{at}callers.txt?symbols=down_read").content.decode()
+
+
+def test_another_variant_or_case_shows_the_same_function(page: Page, compared: Experiment) -> None:
+    make_case(compared, params={"threads": 8})
+    address = f"/experiments/{compared.pk}/profile/{compared.cases.first().pk}/"
+    text = page(f"{address}?variant=p&symbols=down_read&around=down_read")
+    chips = re.findall(r'<nav class="chips" aria-label="(Cases|Variant|Difference)">(.*?)</nav>', text)
+    links = [(name, link) for name, nav in chips for link in re.findall(r'href="([^"]*)"', nav)]
+    assert {name for name, _ in links} == {"Cases", "Variant", "Difference"}
+    for name, link in links:
+        assert "around=down_read" in link, name
+        assert "symbols=down_read" in link, name

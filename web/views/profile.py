@@ -59,10 +59,12 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
     files = _files(page, chosen, boot) if chosen else {}
     differences = _differences(page, against, chosen) if against and chosen else {}
     opened = next((line for line in symbols if line.get("opened")), None)
+    sides = _sides_query(chosen, against)
+    seen = {name: request.GET[name] for name in ("symbols", "around") if name in request.GET}
     ctx = {
         "page": page,
         "words": WORDS[page.kind],
-        "kinds": kind_links(page, _kept_sides(chosen, against, around)),
+        "kinds": kind_links(page, sides | seen),
         "key": experiment_id,
         "tab": "profile",
         "asked": " + ".join(page.asked),
@@ -74,7 +76,10 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "around": around,
         "opened": opened,
         "halves": _halves(differences or files, around) if opened and not boot else [],
-        "opposites": _opposites(page, chosen, against) if chosen else [],
+        "opposites": _opposites(page, chosen, against, seen) if chosen else [],
+        # Other variants and cases are shown from the same function, split by the same symbols.
+        "seen": urlencode(seen),
+        "other_case": urlencode(_of_kind(page) | sides | seen),
         "boot": boot,
         "files": files,
         "differences": differences,
@@ -123,10 +128,10 @@ def _shares_line(page: ProfilePage) -> str:
     )
 
 
-def _kept_sides(chosen: ProfileColumn | None, against: ProfileColumn | None, around: str) -> dict[str, str]:
-    """Return the part of the query that is valid for every kind of profiles."""
-    sides = {"variant": chosen.variant if chosen else "", "against": against.variant if against else ""}
-    return {name: value for name, value in (sides | {"around": around}).items() if value}
+def _sides_query(chosen: ProfileColumn | None, against: ProfileColumn | None) -> dict[str, str]:
+    """Return the part of the query that names the drawn variants."""
+    sides = {"variant": chosen, "against": against}
+    return {name: column.variant for name, column in sides.items() if column}
 
 
 def _query(request: HttpRequest, *names: str) -> str:
@@ -157,7 +162,7 @@ def _sides(page: ProfilePage, asked: Mapping[str, str]) -> tuple[ProfileColumn |
 
 
 def _opposites(
-    page: ProfilePage, chosen: ProfileColumn, against: ProfileColumn | None
+    page: ProfilePage, chosen: ProfileColumn, against: ProfileColumn | None, seen: dict[str, str]
 ) -> list[tuple[str, str, bool]]:
     """Return the variants to compare with: a label, a query, whether it is shown now. The base is always the second side."""
     links = []
@@ -169,7 +174,7 @@ def _opposites(
         asked = (
             _of_kind(page) | {"variant": sides[0].variant} | ({} if shown else {"against": sides[1].variant})
         )
-        links.append((column.variant, urlencode(asked), shown))
+        links.append((column.variant, urlencode(asked | seen), shown))
     return links
 
 
