@@ -165,8 +165,8 @@ def test_the_callers_as_text_are_said_to_look_like_perf_report(
 
 
 def test_another_variant_or_case_shows_the_same_function(page: Page, compared: Experiment) -> None:
+    address = f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/"
     make_case(compared, params={"threads": 8})
-    address = f"/experiments/{compared.pk}/profile/{compared.cases.first().pk}/"
     text = page(f"{address}?variant=p&symbols=down_read&around=down_read")
     chips = re.findall(r'<nav class="chips" aria-label="(Cases|Variant|Difference)">(.*?)</nav>', text)
     links = [(name, link) for name, nav in chips for link in re.findall(r'href="([^"]*)"', nav)]

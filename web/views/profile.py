@@ -59,12 +59,9 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
     files = _files(page, chosen, boot) if chosen else {}
     differences = _differences(page, against, chosen) if against and chosen else {}
     opened = next((line for line in symbols if line.get("opened")), None)
-    sides = _sides_query(chosen, against)
-    seen = {name: request.GET[name] for name in ("symbols", "around") if name in request.GET}
     ctx = {
         "page": page,
         "words": WORDS[page.kind],
-        "kinds": kind_links(page, sides | seen),
         "key": experiment_id,
         "tab": "profile",
         "asked": " + ".join(page.asked),
@@ -76,14 +73,11 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "around": around,
         "opened": opened,
         "halves": _halves(differences or files, around) if opened and not boot else [],
-        "opposites": _opposites(page, chosen, against, seen) if chosen else [],
-        # Other variants and cases are shown from the same function, split by the same symbols.
-        "seen": urlencode(seen),
-        "other_case": urlencode(_of_kind(page) | sides | seen),
         "boot": boot,
         "files": files,
         "differences": differences,
         "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
+        **_links(page, request.GET, chosen, against),
         **_tables(page, request.GET, chosen, against),
         "here": "?kind=exact",
         "symbols": shown,
@@ -128,10 +122,19 @@ def _shares_line(page: ProfilePage) -> str:
     )
 
 
-def _sides_query(chosen: ProfileColumn | None, against: ProfileColumn | None) -> dict[str, str]:
-    """Return the part of the query that names the drawn variants."""
-    sides = {"variant": chosen, "against": against}
-    return {name: column.variant for name, column in sides.items() if column}
+def _links(
+    page: ProfilePage, asked: Mapping[str, str], chosen: ProfileColumn | None, against: ProfileColumn | None
+) -> dict[str, object]:
+    """Return the links to other kinds, variants and cases: they show the same function, split by the same symbols."""
+    columns = {"variant": chosen, "against": against}
+    sides = {name: column.variant for name, column in columns.items() if column}
+    seen = {name: asked[name] for name in ("symbols", "around") if name in asked}
+    return {
+        "kinds": kind_links(page, sides | seen),
+        "opposites": _opposites(page, chosen, against, seen) if chosen else [],
+        "seen": urlencode(seen),
+        "other_case": urlencode(_of_kind(page) | sides | seen),
+    }
 
 
 def _query(request: HttpRequest, *names: str) -> str:
