@@ -52,7 +52,7 @@ from workers.run_files import send_runs
 from workers.tail import shown_live
 from workloads.catalog import Workload, load_catalog
 from workloads.compile import compile_programs
-from workloads.contention import most_cpus
+from workloads.contention import LEAST_MIB, most_cpus
 from workloads.errors import WorkloadsError
 from workloads.guest.plan import Plan
 from workloads.guest.tuning import Tuning, untuned
@@ -60,8 +60,6 @@ from workloads.instruction_clock import Clock
 from workloads.readings import Readings
 from workloads.step import Purpose
 
-# With this, a kernel of 64 CPUs leaves enough for a workload.
-_CONTENTION_MIB = 2048
 # Beyond what the steps themselves may take: unpacking, power-off.
 SLACK_S = 60.0
 OURS = (WorkersError, WorkloadsError, KernelsError, LabError)
@@ -224,7 +222,7 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
     if clock == "instructions":
         machine = Machine(1, order.memory_mib, "tcg", clock)
     elif clock == "contention":
-        machine = Machine(most_cpus(order.params), max(order.memory_mib, _CONTENTION_MIB), "tcg", clock)
+        machine = Machine(most_cpus(order.params), max(order.memory_mib, LEAST_MIB), "tcg", clock)
     else:
         guest = is_guest(order.driver)
         trusted = is_trusted(artifact.metadata)

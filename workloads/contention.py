@@ -15,6 +15,8 @@ from workloads.param import Param, ParamValue
 from workloads.readings import Iteration, Object, iterations_of
 
 MOST_CPUS = 64
+# With this, a kernel of 64 CPUs leaves enough for a workload.
+LEAST_MIB = 2048
 CPUS = Param(
     "cpus",
     "int-list",

@@ -11,6 +11,7 @@ from lab.experiments.shown_description import measure_of
 from lab.from_attributes import attributes, from_attributes
 from lab.models import Experiment
 from lab.models.states import Role
+from workloads.contention import LEAST_MIB, most_cpus
 
 
 def experiment_data(row: Experiment) -> ExperimentData:
@@ -52,16 +53,25 @@ def public_location(row: Experiment) -> str:
 
 def environment_data(row: Experiment) -> EnvironmentData:
     """Return the environment of the boots as a boot of the base recorded it."""
-    target = row.target
+    vcpus, memory_mib = _size(row)
     return from_attributes(
         EnvironmentData,
         surroundings(row, root=settings.HOME),
-        target=target.name,
-        driver=target.driver,
-        vcpus=1 if row.clock == "instructions" else target.vcpus,
-        memory_mib=target.memory_mib,
+        target=row.target.name,
+        driver=row.target.driver,
+        vcpus=vcpus,
+        memory_mib=memory_mib,
         lab=lab_version(),
     )
+
+
+def _size(row: Experiment) -> tuple[int, int]:
+    """Return the CPUs and the MiB of what boots: the target's, unless the clock decides; of several cases the most."""
+    target = row.target
+    if row.clock == "contention":
+        cpus = max((most_cpus(case.params) for case in row.cases.all()), default=target.vcpus)
+        return cpus, max(target.memory_mib, LEAST_MIB)
+    return 1 if row.clock == "instructions" else target.vcpus, target.memory_mib
 
 
 def switches_data(row: Experiment) -> list[SwitchData]:

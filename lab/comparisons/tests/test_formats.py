@@ -260,3 +260,13 @@ def test_the_data_tells_boots_that_failed_by_how_they_ended(worse: Experiment) -
 def test_a_patch_that_never_booted_is_not_exit_code_0() -> None:
     experiment = experiment_of([100.0, 100.0], [None, None])
     assert comparison_data(experiment.pk)["exit_code"] == 2
+
+
+def test_under_the_contention_clock_the_guest_has_the_most_cpus_of_its_cases() -> None:
+    experiment = make_experiment(clock="contention")
+    make_case(experiment, params={"cpus": [1, 2, 32]})
+    make_case(experiment, params={"cpus": [1, 8]})
+    environment = comparison_data(experiment.pk)["environment"]
+    assert (environment["vcpus"], environment["memory_mib"]) == (32, 2048)
+    for form in ("reply", "markdown"):
+        assert "32 vCPUs" in str(REPORT_FORMS[form].write(experiment.pk))
