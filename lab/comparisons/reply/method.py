@@ -17,6 +17,11 @@ _EMULATED = (
     "on caches and pipelines, so changes will have other sizes on hardware."
 )
 
+_MODELLED = (
+    "Memory accesses of emulated CPUs were replayed on a model of a machine. Its cycles compare kernels and do not predict "
+    "times on hardware."
+)
+
 # Longer lists would make the mail too long; the page has all.
 _MOST_CONTROLS, _MOST_METHODS = 6, 3
 
@@ -48,6 +53,8 @@ def method(data: ComparisonData) -> list[str]:
     lines = fold(text, rest="  ") + _control(data)
     if asked["clock"] == "instructions":
         lines += fold(_COUNTED)
+    elif asked["clock"] == "contention":
+        lines += fold(_MODELLED)
     elif data["environment"]["accelerator"] == "tcg":
         lines += fold(_EMULATED)
     return lines
