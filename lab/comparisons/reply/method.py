@@ -103,8 +103,10 @@ def environment(data: ComparisonData) -> list[str]:
         if where["host_cpu"]
         else ""
     )
+    processor = " ".join(filter(None, (where["cpu"], emulator and f"({emulator})")))
+    machine = (where["target"], cpus, f"{where['memory_mib']} MiB", processor)
     rows = [
-        ("Target", f"{where['target']}, {cpus}, {where['memory_mib']} MiB, {where['cpu']} ({emulator})"),
+        ("Target", ", ".join(filter(None, machine))),
         ("Host", host),
         (
             "Base",

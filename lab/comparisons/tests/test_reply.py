@@ -218,6 +218,14 @@ def test_an_emulated_clock_says_what_it_cannot_see(clock: str, accelerator: str,
     assert [caution in reply(data) for caution in CAUTIONS] == [caution == said for caution in CAUTIONS]
 
 
+def test_what_no_boot_recorded_leaves_no_empty_brackets() -> None:
+    data = one_patch()
+    data["environment"] |= {"cpu": "", "accelerator": "", "emulator": ""}
+    text = reply(data)
+    assert "()" not in text
+    assert re.search(r"^Target: .* MiB$", text, re.MULTILINE)
+
+
 def test_hardware_needs_no_such_words() -> None:
     data = one_patch()
     data["environment"]["accelerator"] = "kvm"
