@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -8,11 +9,20 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from lab.comparisons.compare import compare_experiment
 from lab.comparisons.triage import Decision, Regression, decide
-from lab.models import Alert, Experiment, Standing, User
+from lab.models import Alert, Experiment, Sample, Standing, User
 from lab.models.states import ExperimentState
 from lab.operations.front_page import front_page
-from lab.tests.factories import make_comparison, make_experiment, make_grid
+from lab.tests.factories import (
+    make_case,
+    make_comparison,
+    make_experiment,
+    make_grid,
+    make_run,
+    make_twin,
+    make_variant,
+)
 from web.tests.conftest import SCRIPT, Page
 
 
@@ -100,3 +110,18 @@ def test_the_first_page_asks_the_tables_no_more_often_when_there_is_more(
     make_experiment()
     with django_assert_max_num_queries(34):
         assert client.get("/").status_code == 200
+
+
+def test_the_base_shows_the_boots_of_its_median_whatever_the_patch_lost(page: Page) -> None:
+    experiment = make_experiment(state="done")
+    base, twin, patch = make_variant(experiment), make_twin(experiment), make_variant(experiment, "p")
+    experiment.variants.update(state="ready")
+    case = make_case(experiment)
+    for variant, boots in ((base, 4), (twin, 4), (patch, 2)):
+        for block in range(boots):
+            run = make_run(variant, case, block=block, state="done", outcome="finished")
+            Sample.objects.create(run=run, metric="ns_per_open", iteration=1, value=100.0 + block)
+    compare_experiment(experiment.pk)
+    rows = page(f"/experiments/{experiment.pk}/comparison/").split('<th scope="row">')
+    shown = {row.partition("<")[0]: re.findall(r'data-label="Boots">([^<]*)<', row) for row in rows}
+    assert (shown["base"], shown["base-again"], shown["p"]) == (["8"], ["4"], ["2"])

@@ -202,7 +202,9 @@ def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) 
         "base": {
             "variant": data["base"]["name"],
             "value": quantity(metric["base_median"], metric["unit"]),
-            "boots": max((cell["boots"] for cell in cells), default=0),
+            "boots": next(
+                (row["boots"] for row in metric["spreads"] if row["variant"] == data["base"]["name"]), 0
+            ),
         },
         "lines": [
             drawn_shift(axis, cell, fine=fine)
