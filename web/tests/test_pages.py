@@ -210,7 +210,11 @@ def test_each_verdict_is_explained_on_a_page_of_its_own(
 
 
 def test_without_numbers_the_comparison_says_what_it_waits_for(page: Page) -> None:
-    assert "Nothing to compare yet" in page(f"/experiments/{make_grid().pk}/comparison/")
+    experiment = make_grid()
+    assert "Nothing to compare yet" in page(f"/experiments/{experiment.pk}/comparison/")
+    Experiment.objects.update(state="failed")
+    text = page(f"/experiments/{experiment.pk}/comparison/")
+    assert "<h2>Nothing to compare</h2>" in text
 
 
 def test_a_profile_shows_shares_by_caller_and_by_symbol(page: Page, compared: Experiment) -> None:
