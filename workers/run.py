@@ -256,7 +256,10 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
     slabs = None
     began = monotonic()
     try:
-        with driver.boot(request) as session, Transcript(plan, request.directory) as transcript:
+        with (
+            driver.boot(replace(request, on_wait=lease.beat)) as session,
+            Transcript(plan, request.directory) as transcript,
+        ):
             booted = monotonic()
             for record in session.records(deadline_s):
                 lease.beat()

@@ -77,6 +77,7 @@ class BootRequest:
     target, access: the machine's name and how to reach it, where the driver has more than one.
     microscope: has the emulator keep the call tree of what is measured; takes the instruction or contention clock.
     way: the way of the boots that this one is compared with, if the driver has a choice; None leaves it to the driver.
+    on_wait: called at least every few minutes until the agent's hello, for firmware may take long; what it raises ends the boot.
     """
 
     name: str
@@ -94,6 +95,7 @@ class BootRequest:
     access: Mapping[str, Any] = field(default_factory=dict)
     way: Way | None = None
     microscope: Microscope | None = None
+    on_wait: Callable[[], None] = lambda: None
 
     @property
     def console(self) -> Path:

@@ -2,6 +2,7 @@
 """From one kernel into the next without the firmware: the offer to a waiting machine, and its result."""
 
 import time
+from collections.abc import Callable
 
 from lab.targets.netboot.boots import netboot_progress, take_pieces
 from lab.targets.netboot.next_boot import is_left_waiting, waiting_boot
@@ -23,13 +24,14 @@ def await_waiting(target: str) -> int | None:
     return boot
 
 
-def await_heard(boot_id: int, start_s: float) -> None:
+def await_heard(boot_id: int, start_s: float, on_wait: Callable[[], None]) -> None:
     """Wait until the machine took the offer, started it, and said something. Raises TargetLost, with its own words.
 
-    start_s: deadline, from when it took the offer.
+    start_s: deadline, from when it took the offer. on_wait: called meanwhile.
     """
     end, taken = time.monotonic() + TAKE_S, False
     while True:
+        on_wait()
         progress = netboot_progress(boot_id)
         if refused := b"".join(take_pieces(boot_id, "kexec", 0)):
             # The program's message may repeat the command line, and with it the token.

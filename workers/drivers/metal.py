@@ -170,7 +170,8 @@ class MetalDriver:
         """Have the machine start its boot; return the time it began, and the seconds of its parts."""
         started_at = time.monotonic()
         if before is not None:
-            await_heard(boot_id, self.load_deadline_s + attempt.request.boot_deadline_s)
+            start_s = self.load_deadline_s + attempt.request.boot_deadline_s
+            await_heard(boot_id, start_s, attempt.request.on_wait)
             return started_at, {}
         attempt.power.turn_off()
         # If its last worker was killed, it was still on, and its firmware may have asked.
@@ -178,7 +179,7 @@ class MetalDriver:
         attempt.power.boot_from_network()
         started_at = time.monotonic()
         attempt.power.turn_on()
-        return started_at, {"firmware_s": self._await_files(boot_id, attempt.access, started_at)}
+        return started_at, {"firmware_s": self._await_files(boot_id, attempt, started_at)}
 
     def _before_s(self, before: int | None) -> float:
         """Return how long it may take until the kernel has the machine."""
@@ -210,14 +211,15 @@ class MetalDriver:
         thread.start()
         thread.join()
 
-    def _await_files(self, boot_id: int, access: Access, started_at: float) -> float:
+    def _await_files(self, boot_id: int, attempt: Attempt, started_at: float) -> float:
         """Wait until the machine has asked for its initrd; returns the seconds from power-on to its script.
 
         Raises TargetLost.
         """
         fetched_s = 0.0
-        end = started_at + self.fetch_deadline_s
+        mac, end = attempt.access.mac, started_at + self.fetch_deadline_s
         while True:
+            attempt.request.on_wait()
             progress = netboot_progress(boot_id)
             check_uncontested(progress)
             now = time.monotonic()
@@ -226,7 +228,7 @@ class MetalDriver:
             if progress.fetches > 1:
                 raise TargetLost(
                     f"the machine asked for its script {progress.fetches} times and for no kernel in between: it starts "
-                    f"again and again, or somebody else asks as {access.mac} (first from {progress.fetched_from})"
+                    f"again and again, or somebody else asks as {mac} (first from {progress.fetched_from})"
                 )
             if progress.fetches and not fetched_s:
                 fetched_s, end = now - started_at, now + self.load_deadline_s
@@ -238,7 +240,7 @@ class MetalDriver:
             if now >= end:
                 raise TargetLost(
                     f"the machine is on, but did not ask for its script within {self.fetch_deadline_s:g} s: does it boot "
-                    f"from the network, and does DHCP send it to {netboot_url()}/netboot/{access.mac}.ipxe?"
+                    f"from the network, and does DHCP send it to {netboot_url()}/netboot/{mac}.ipxe?"
                 )
             time.sleep(POLL_S)
 

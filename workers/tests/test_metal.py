@@ -7,8 +7,10 @@ import os
 import re
 import signal
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,8 +32,10 @@ from workers.errors import (
     TargetVanished,
     WrongKernel,
 )
+from workers.run import boot
 from workers.tests.metalbench import BYE, RELEASE, Bench, metal_bench
 from workers.tests.pretendmachine import MAC, PretendMachine
+from workloads.guest.plan import Plan
 from workloads.guest.records import gather
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -99,6 +103,22 @@ def test_a_machine_that_never_asks_is_the_labs_fault_and_names_the_address(bench
     ) as caught:
         bench.run(lambda machine: None, fetch_s=0.5)
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
+
+
+def test_a_worker_gives_signs_of_life_while_a_machines_firmware_takes_its_time(bench: Bench) -> None:
+    """Firmware, BMC and kernel may together take longer than work may be silent."""
+    signs: list[None] = []
+
+    def boots(machine: PretendMachine) -> None:
+        end = time.monotonic() + 10
+        while len(signs) < 3 and time.monotonic() < end:
+            time.sleep(0.01)
+        machine.fetch_script()
+        machine.hello(RELEASE)
+        machine.send("bye", "-", BYE)
+
+    worker = SimpleNamespace(beat=lambda: signs.append(None))
+    boot(bench.request, Plan(()), bench.driver(PretendMachine(boots), fetch_s=2), worker)
 
 
 def test_a_machine_that_fetches_its_script_and_nothing_else_did_not_load(bench: Bench) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,23 @@ def test_a_machine_that_waits_starts_the_next_kernel_without_its_firmware(bench:
     assert "kexec_failed" not in second.host
     assert second.hello["cmdline"].endswith("/netboot/…")
     assert {"kperflab.then=kexec", "kperflab.console=report", "brd.rd_size=1"} <= set(machine.cmdline.split())
+
+
+def test_a_worker_gives_signs_of_life_while_the_next_kernel_starts(bench: Bench) -> None:
+    """If kexec fails, the firmware's time comes on top."""
+    signs: list[None] = []
+
+    def slowly(machine: PretendMachine) -> None:
+        end, before = time.monotonic() + 10, len(signs)
+        while len(signs) < before + 3 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert len(signs) >= before + 3
+        works(machine, NEXT)
+
+    driver = bench.driver(PretendMachine(by_power_and_then(slowly)))
+    booted(driver, bench.request)
+    second = booted(driver, replace(bench.request, release=NEXT, on_wait=lambda: signs.append(None)))
+    assert second.host["way"] == "kexec"
 
 
 def test_a_machine_that_is_not_to_is_turned_off_after_each_boot_and_told_nothing_of_it(
