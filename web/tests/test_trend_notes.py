@@ -119,6 +119,18 @@ def test_ones_own_note_is_removed_and_leads_back_to_its_trend(
     assert not Note.objects.exists()
 
 
+def test_a_note_on_all_trends_leads_back_to_the_trend_on_which_it_was_read(
+    page: Page, submitter: Client, stepped: str, alice: User
+) -> None:
+    note(stepped, alice, "the machine moved", everywhere=True)
+    (edit,) = re.findall(r'href="(/notes/[^"]*)"', page(f"/trends/{stepped}/", by=submitter))
+    form = page(edit, by=submitter)
+    assert f'href="/trends/{stepped}/">Back</a>' in form
+    save, delete = re.findall(r'<form method="post" action="(/notes/[^"]*)"', form)
+    assert submitter.post(save, {"text": "again"}).headers["Location"] == f"/trends/{stepped}/#notes"
+    assert submitter.post(delete).headers["Location"] == f"/trends/{stepped}/"
+
+
 def test_notes_go_with_the_trend_as_json(client: Client, stepped: str, alice: User) -> None:
     note(stepped, alice, "new compiler")
     notes = client.get(f"/trends/{stepped}.json").json()["notes"]

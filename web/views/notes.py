@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Writing, editing and deleting notes; a refused note comes back on a page of its own, as typed."""
 
+import re
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -51,7 +53,7 @@ def _written(
 def edit(request: HttpRequest, note_id: int) -> HttpResponse:
     """One's own note, to edit or to delete."""
     note = get_note(note_id)
-    back = _back(note)
+    back = _back(request, note)
     if request.method != "POST":
         if not may_change(person(request), note.author):
             return render(request, "403.html", {"said": f"This note is {author_name(note)}'s."}, status=403)
@@ -71,23 +73,27 @@ def delete(request: HttpRequest, note_id: int) -> HttpResponse:
     note = get_note(note_id)
     delete_note(note_id=note_id, by=person(request))
     messages.success(request, "The note is deleted.")
-    return redirect(_back(note))
+    return redirect(_back(request, note))
 
 
 def _form(
     request: HttpRequest, back: str, text: str, *, note: Note | None = None, error: str = ""
 ) -> HttpResponse:
     """Return the form of a note, where it came from, and what was typed; 422 with an error."""
-    form = {"action": request.path, "back": back, "text": text, "note": note, "error": error}
+    action = request.get_full_path()
+    query = action.removeprefix(request.path)
+    form = {"action": action, "query": query, "back": back, "text": text, "note": note, "error": error}
     return render(request, "web/note.html", {"form": form}, status=422 if error else 200)
 
 
-def _back(note: Note) -> str:
+def _back(request: HttpRequest, note: Note) -> str:
+    """Return the page of a note; of one on all trends of a tree, the trend that the address names."""
     if note.experiment_id:
         return reverse("experiment", args=[note.experiment_id])
     if note.run_id:
         return reverse("run", args=[note.run_id])
-    return reverse("trend", args=[note.trend]) if note.trend else reverse("trends")
+    key = note.trend or request.GET.get("trend", "")
+    return reverse("trend", args=[key]) if re.fullmatch(r"[0-9a-f]{12}", key) else reverse("trends")
 
 
 @needs("submit")
