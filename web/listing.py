@@ -115,9 +115,12 @@ def _date(text: str) -> tuple[datetime | None, str]:
         return None, f"“{text[:40]}” is not a date; write it as 2026-11-20."
 
 
-def kept_filters(request: HttpRequest) -> str:
-    """Return the query string of a list's address without its page number, such as "state=running"; "" if it has no filter."""
-    return urlencode([pair for pair in parse_qsl(request.GET.urlencode()) if pair[0] != "page"])
+def kept_filters(request: HttpRequest, without: str = "page") -> str:
+    """Return the query string of a list's address without its page number, such as "state=running"; "" if it has no filter.
+
+    without: the parameter with the page number, of a page with several lists.
+    """
+    return urlencode([pair for pair in parse_qsl(request.GET.urlencode()) if pair[0] != without])
 
 
 def back_to_list(request: HttpRequest, route: str) -> str:

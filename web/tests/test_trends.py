@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from html import unescape
+from urllib.parse import parse_qsl
 
 import pytest
 from django.test import Client
@@ -135,3 +138,16 @@ def test_a_step_of_one_commit_has_nothing_to_search(submitter: Client, stepped: 
     text = submitter.post("/trends/steps", {"bisect": f"{stepped}:{4:040x}"}, follow=True).content.decode()
     assert "one commit is in the range, so there is nothing to search" in text
     assert Bisection.objects.count() == StepDecision.objects.count() == 0
+
+
+def test_the_pages_of_both_lists_keep_each_others_place(
+    page: Page, stepped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("web.views.steps._LISTED", 1)
+    text = page("/trends/?search=ns&page=1&steps=1")
+    (link,) = re.findall(r'<a class="button" href="([^"]*)">More</a>', text)
+    assert sorted(parse_qsl(unescape(link).removeprefix("?"))) == [
+        ("page", "1"),
+        ("search", "ns"),
+        ("steps", "2"),
+    ]

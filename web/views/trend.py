@@ -60,6 +60,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         "trees": sorted({trend.line.tree for trend in trends}),
         "targets": sorted({trend.line.target for trend in trends}),
         "kept": kept_filters(request),
+        "kept_by_steps": kept_filters(request, without="steps"),
         "decided": request.session.pop(DECIDED, None),
         "typed": request.session.pop(REFUSED, None),
         "repeats": repeatability(),
