@@ -80,9 +80,9 @@ def replayed(
 ) -> Replayed:
     """Return readings with the metrics of each number of CPUs in place of the numbers of operations, and the waiting.
 
-    beat: called before each replay. sensitive: also report the cycles on the most CPUs with every latency halved and doubled, by two more replays.
-    The recording is removed: it is large, and the next boot makes another. Raises ProfileUnreadable, TraceUnreadable,
-    ReadingStopped: the guest's; BootDiscarded, ReplayFailed, ReplayTooSlow, ReaderUnavailable: the lab's.
+    beat: called before each replay and before the call tree is read. sensitive: also report the cycles on the most CPUs with every
+    latency halved and doubled, by two more replays. The recording is removed: it is large, and the next boot makes another.
+    Raises ProfileUnreadable, TraceUnreadable, ReadingStopped: the guest's; BootDiscarded, ReplayFailed, ReplayTooSlow, ReaderUnavailable: the lab's.
     """
     directory, readings = boot.directory, boot.readings
     timed = [iteration for iteration in readings.iterations if not iteration.warmup]
@@ -92,7 +92,9 @@ def replayed(
         if len(recordings) != 1:
             raise ProfileUnreadable(f"{len(recordings)} programs were recorded, where one was to measure")
         (recording,) = recordings
+        size = {"records": recording.records, "bytes": recording.stored}
         results, latencies = _replays(recording, params, artifact, home, beat, sensitive=sensitive)
+        beat()
     finally:
         for path in directory.glob("accesses.*"):
             path.unlink()
@@ -101,11 +103,7 @@ def replayed(
     names = LineNames(
         artifact.system_map.read_text(), chains.__getitem__, boot.slabs, read_structures(artifact.structures)
     )
-    said = evidence(results[most], chains, functions, names)
-    if latencies:
-        taken = {1.0: results[most], **latencies}
-        said["latencies"] = {f"{times:g}": result.total.total / done for times, result in taken.items()}
-    recorded = {"records": recording.records, "bytes": recording.stored}
+    said = evidence(results[most], chains, functions, names) | _by_latency(results[most], latencies, done)
     operation = workload.definition.contending.operation if workload.definition.contending else ""
     values = _values(operation, results, [iteration.values[OPERATIONS] / most for iteration in timed])
     # What came before the first interval was not recorded, so that its replay begins with empty caches.
@@ -115,7 +113,7 @@ def replayed(
     )
     waits = sum(row.transfers + row.lock_waits for row in results[most].nodes)
     return Replayed(
-        Readings(iterations, {**readings.extras, "recorded": recorded, "contention": said}),
+        Readings(iterations, {**readings.extras, "recorded": size, "contention": said}),
         TakenProfile(tree=tree, kind=Profile.Kind.WAITING, waits=waits, operations=round(done)),
     )
 
@@ -213,6 +211,13 @@ def _values(
             each[f"slowdown_{label(count)}"] = cycles.total / cycles.alone if cycles.alone else 1.0
             each[f"waiting_{label(count)}"] = 100 * cycles.waiting / cycles.total if cycles.total else 0.0
     return values
+
+
+def _by_latency(result: Contention, others: Mapping[float, Contention], operations: float) -> dict[str, Any]:
+    """Return the cycles per operation by the factor of all latencies, as evidence; nothing without other factors."""
+    taken = {1.0: result, **others} if others else {}
+    by_factor = {f"{times:g}": each.total.total / operations for times, each in taken.items()}
+    return {"latencies": by_factor} if by_factor else {}
 
 
 def evidence(

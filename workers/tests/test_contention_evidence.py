@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernels.sandbox.reader import read_apart
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script
 from workers.lease import Lease
@@ -21,7 +22,7 @@ from workers.tests.test_contention_run import locks as locks
 pytestmark = pytest.mark.process
 
 
-def test_a_worker_gives_a_sign_of_life_before_each_replay(
+def test_a_worker_gives_a_sign_of_life_before_each_replay_and_reading(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -35,12 +36,17 @@ def test_a_worker_gives_a_sign_of_life_before_each_replay(
         seen.append("replay")
         return replay(*given)
 
+    def reading_seen(*given: Any, **named: Any) -> Any:
+        seen.append("reading")
+        return read_apart(*given, **named)
+
     monkeypatch.setattr(Lease, "beat", beat_seen)
     monkeypatch.setattr("workers.collect.contended.replay", replay_seen)
+    monkeypatch.setattr("workers.collect.contended.read_apart", reading_seen)
     fake_lab.scripts[""] = contending(shared=True)
     assert outcomes(run(fake_lab)) == {("finished", "", "")}
-    assert "replay" in seen
-    assert ("replay", "replay") not in pairwise(seen)
+    assert {"replay", "reading"} <= set(seen)
+    assert all(before == "beat" for before, work in pairwise(seen) if work != "beat")
 
 
 def test_a_function_waits_as_long_as_in_all_its_calls_together(
