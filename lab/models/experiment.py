@@ -68,6 +68,10 @@ class Experiment(models.Model):
     base_name = models.CharField(max_length=200)
     base_commit = models.CharField(max_length=64)
     base_tree_id = models.CharField(max_length=64)
+    # The branch whose line of first parents the base is on; "" for the tree's default branch, or if it is not known.
+    base_branch = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # Position of the newest commit that this line shares with the default branch's; null if there is none or it is not known.
+    base_fork = models.PositiveIntegerField(null=True, blank=True)
     design = models.CharField(max_length=20)
     # The one target asked for, or any one of the group asked for: they are equal.
     target = models.ForeignKey(Target, on_delete=models.PROTECT)

@@ -32,7 +32,7 @@ class Revision(models.Model):
 class BasePoint(models.Model):
     """One experiment's part of a trend: one metric over the boots of its base and of the base's control."""
 
-    # The hash of what identifies a trend: tree, case, target, clock, config and metric.
+    # The hash of what identifies a trend: tree, branch, case, target, clock, config and metric.
     trend = models.CharField(max_length=12, db_index=True)
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="base_points")
     metric = models.CharField(max_length=60)
@@ -56,6 +56,12 @@ class Trend(models.Model):
     # As BasePoint.trend.
     key = models.CharField(max_length=12, unique=True)
     tree = models.ForeignKey(Tree, on_delete=models.CASCADE, related_name="trends")
+    # The branch whose revisions are its points; "" for the tree's default branch and for revisions of unknown branches.
+    branch = models.CharField(max_length=200, blank=True, default="", db_default="")
+    # The key of the same trend on the default branch; "" for that one itself.
+    trunk = models.CharField(max_length=12, blank=True, default="", db_default="")
+    # The points of the default branch up to this position are its points, too; null if there are none.
+    fork = models.PositiveIntegerField(null=True, blank=True)
     workload = models.CharField(max_length=100)
     preset = models.CharField(max_length=50)
     params = models.JSONField(default=dict)
@@ -88,6 +94,7 @@ class Trend(models.Model):
         indexes = (
             models.Index(fields=["-latest_case", "key"], name="trend_by_feed"),
             models.Index(fields=["key"], condition=models.Q(stale=True), name="trend_stale"),
+            models.Index(fields=["trunk"], name="trend_branches"),
         )
 
     def __str__(self) -> str:

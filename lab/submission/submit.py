@@ -18,6 +18,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from kernels.errors import UnknownTree
+from kernels.trees.branches import BranchPlace
 from kernels.trees.tree import has_tag, open_tree
 from lab.experiments.expand import Clash, block_order
 from lab.experiments.kernel_notes import note_kernels
@@ -31,6 +32,7 @@ from lab.models.states import OPEN_EXPERIMENT, BuildState, Purpose, Role, Varian
 from lab.models.storable import storable_text
 from lab.runs.rounds import add_runs
 from lab.statistics.sequential import LOOKS
+from lab.submission.base_branch import place_of_base
 from lab.submission.blame import lab_at_fault
 from lab.submission.build_rows import find_build, follow_builds
 from lab.submission.git_addresses import check_tree_location
@@ -81,9 +83,10 @@ def submit_experiment(
     commits = [plan.inputs.revision.commit for plan in planned if plan.inputs]
     with lab_at_fault():
         share_sources(prepared.tree, prepared.source, prepared.base, commits, on_progress)
+        place = place_of_base(prepared, origin)
 
     def write() -> Experiment:
-        experiment = _write_experiment(prepared, by, origin, priority)
+        experiment = _write_experiment(prepared, place, by, origin, priority)
         _write_switches(experiment, prepared)
         variants = _write_variants(experiment, planned, root)
         cases = _write_cases(experiment, prepared)
@@ -130,7 +133,11 @@ def _may_move(spec: ExperimentSpec, experiment: Experiment, trees: Path) -> bool
 
 
 def _write_experiment(
-    prepared: Prepared, by: User | None, origin: Experiment | Standing | None, priority: int
+    prepared: Prepared,
+    place: BranchPlace,
+    by: User | None,
+    origin: Experiment | Standing | None,
+    priority: int,
 ) -> Experiment:
     spec, source = prepared.spec, prepared.source
     tree = tree_row(source, prepared.tree.default_revision)
@@ -143,6 +150,8 @@ def _write_experiment(
         base_name=prepared.base.name,
         base_commit=prepared.base.commit,
         base_tree_id=prepared.base.tree_id,
+        base_branch=place.branch,
+        base_fork=place.fork,
         design=spec.design,
         target=prepared.target,
         group=group_asked(spec.target, prepared.target),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Store the points that an experiment adds to trends, with its comparisons, so that no page reads samples.
 
-A trend is one metric of one case on one tree, by one clock, on one kind of machine (a group, or a target outside any group),
+A trend is one metric of one case on one branch of a tree, by one clock, on one kind of machine (a group, or a target outside any group),
 with kernels of one config: the one that the case itself needs, without the needs of other workloads of its experiments.
 """
 
@@ -14,10 +14,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from lab.models import Alert, BasePoint, Case, Note, Variant
+from lab.models import Alert, BasePoint, Case, Experiment, Note, Revision, Variant
 from lab.models.hardware import Target
 from lab.statistics.arms import Arm
-from lab.trends.stale import kind_of_machine, mark_stale
+from lab.trends.identity import trend_key
+from lab.trends.stale import mark_stale, with_branches
 
 # Prefix of the names of config fragments that workloads need.
 WORKLOAD_FRAGMENT = "workload "
@@ -49,7 +50,14 @@ def store_base_points(experiment_id: int, points: Sequence[BasePoint]) -> None:
         keys = set(old.values_list("trend", flat=True))
         old.delete()
         BasePoint.objects.bulk_create(points)
-        mark_stale(keys | {point.trend for point in points})
+        mark_stale(with_branches(keys | {point.trend for point in points}, _position(experiment_id)))
+
+
+def _position(experiment_id: int) -> int:
+    """Return the place of an experiment's base on its line, 0 if it is not known."""
+    tree, commit = Experiment.objects.values_list("tree", "base_commit").get(pk=experiment_id)
+    revision = Revision.objects.filter(tree=tree, commit=commit).first()
+    return revision.position if revision else 0
 
 
 def config_of(request: Mapping[str, Any], workload: str) -> str:
@@ -61,21 +69,6 @@ def config_of(request: Mapping[str, Any], workload: str) -> str:
         if name == own or not name.startswith(WORKLOAD_FRAGMENT)
     ]
     return hashlib.sha256(json.dumps([fragments, request["cc"]]).encode()).hexdigest()[:8]
-
-
-def trend_key(case: Case, metric: str, config: str) -> str:
-    """Return the 12 hexadecimal digits that address a trend."""
-    experiment = case.experiment
-    identity = [
-        experiment.tree.name,
-        case.workload,
-        case.params,
-        kind_of_machine(experiment.target),
-        experiment.clock,
-        config,
-        metric,
-    ]
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def follow_target(target: Target) -> None:
@@ -90,7 +83,7 @@ def follow_target(target: Target) -> None:
         if key != point.trend:
             moved[point.trend] = key
             BasePoint.objects.filter(pk=point.pk).update(trend=key)
-    mark_stale({*moved, *moved.values()})
+    mark_stale(with_branches({*moved, *moved.values()}))
     for old, new in moved.items():
         if not BasePoint.objects.filter(trend=old).exists():
             Note.objects.filter(trend=old).update(trend=new)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read trends: one metric of one case over the measured revisions of a tree, and its steps.
+"""Read trends: one metric of one case over the measured revisions of a tree's branch, and its steps.
 
-A point is a revision that experiments had as base; its numbers are the boots of that base, and of its A/A twin,
+A trend of another branch than the default one begins with the points of the default branch up to the fork. A point is a revision that experiments had as base; its numbers are the boots of that base, and of its A/A twin,
 that finished inside their gates. lab/trends/base_points.py says what makes a trend.
 """
 
@@ -17,7 +17,7 @@ from lab.errors import FieldRefused, UnknownRow
 from lab.from_attributes import from_attributes
 from lab.models import BasePoint, Case, Revision
 from lab.statistics.trend_steps import TrendStep, find_steps
-from lab.trends.stale import identity_of
+from lab.trends.identity import identity_of
 
 # Fewer revisions are not a trend.
 LEAST_POINTS = 2
@@ -51,6 +51,7 @@ class _Measured:
     commit: str
     boots: tuple[float, ...]
     experiment: int
+    fork: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,17 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """The identity of a trend; key addresses it. target: the name of a group, or of a target outside any group."""
+    """The identity of a trend; key addresses it. target: the name of a group, or of a target outside any group.
+
+    branch: "" for the tree's default branch, with revisions of unknown branches. trunk: the key of the same trend on the default
+    branch, "" for that one itself.
+    """
 
     key: str
     tree: str
     tree_id: int
+    branch: str
+    trunk: str
     workload: str
     preset: str
     params: dict[str, Any]
@@ -115,24 +122,38 @@ class TrendLine:
         """Return its title for people: "ns_per_open of showgids (smoke)"."""
         return f"{self.metric} of {self.workload} ({self.preset})"
 
+    @property
+    def place(self) -> str:
+        """Return the tree and, unless it is the default branch, the branch for people: "linux, branch linux-6.1.y"."""
+        return f"{self.tree}, branch {self.branch}" if self.branch else self.tree
+
 
 @dataclass(frozen=True, slots=True)
 class TrendPage:
     """A trend with its points in the order of the tree's history, and its steps.
 
-    unplaced: measured revisions whose place in the history was not recorded; they are not points.
+    unplaced: measured revisions whose place in the history was not recorded; they are not points. shared: number of first points
+    that are of the default branch, before the branch of this trend forked off; fork: the last position of such points, None
+    if there are none or the fork is not known.
     """
 
     line: TrendLine
     points: tuple[Point, ...]
     steps: tuple[StepView, ...]
     unplaced: int
+    shared: int = 0
+    fork: int | None = None
+
+    @property
+    def own(self) -> int:
+        """Return the number of points that no trend of the default branch has."""
+        return len(self.points) - self.shared
 
 
 def trend_list() -> tuple[TrendPage, ...]:
-    """Return the trends of primary metrics with at least two points."""
+    """Return the trends of primary metrics with at least two points of their own."""
     pages = _pages(BasePoint.objects.filter(primary=True))
-    return tuple(page for page in pages if len(page.points) >= LEAST_POINTS)
+    return tuple(page for page in pages if page.own >= LEAST_POINTS)
 
 
 def trend_page(key: str) -> TrendPage:
@@ -171,18 +192,26 @@ def measured_revision(page: TrendPage, name: str) -> Revision:
 
 def _pages(rows: QuerySet[BasePoint]) -> list[TrendPage]:
     """The trends of these rows, by tree, workload and preset."""
-    by_trend: dict[str, list[_Measured]] = defaultdict(list)
-    for trend, case, metric, config, commit, boots, experiment in rows.order_by("case_id", "pk").values_list(
-        "trend", "case_id", "metric", "config", "commit", "boots", "case__experiment_id"
-    ):
-        by_trend[trend].append(_Measured(case, metric, config, commit, tuple(boots), experiment))
+    by_trend = _measured(rows)
     # The margin of the metric comes from the latest case.
     latest = {measured[-1].case for measured in by_trend.values()}
     cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(latest)
     lines = [(_line(key, cases[of[-1].case], of[-1]), of) for key, of in by_trend.items()]
     lines.sort(key=lambda pair: (pair[0].tree, pair[0].workload, pair[0].preset))
-    revisions = _revisions(lines)
-    return [_page(line, measured, revisions) for line, measured in lines]
+    # A branch's trend is often read without the one that it shares points with.
+    trunks = _measured(BasePoint.objects.filter(trend__in={line.trunk for line, _ in lines if line.trunk}))
+    revisions = _revisions([*lines, *((line, trunks.get(line.trunk, [])) for line, _ in lines)])
+    return [_page(line, measured, trunks.get(line.trunk, []), revisions) for line, measured in lines]
+
+
+def _measured(rows: QuerySet[BasePoint]) -> dict[str, list[_Measured]]:
+    by_trend: dict[str, list[_Measured]] = defaultdict(list)
+    columns = ("case_id", "metric", "config", "commit", "boots", "case__experiment_id")
+    for trend, case, metric, config, commit, boots, experiment, fork in rows.order_by(
+        "case_id", "pk"
+    ).values_list("trend", *columns, "case__experiment__base_fork"):
+        by_trend[trend].append(_Measured(case, metric, config, commit, tuple(boots), experiment, fork))
+    return by_trend
 
 
 def _line(key: str, case: Case, measured: _Measured) -> TrendLine:
@@ -200,7 +229,9 @@ def _revisions(lines: list[tuple[TrendLine, list[_Measured]]]) -> Places:
     return {(row.tree_id, row.commit): _view(row) for row in rows}
 
 
-def _page(line: TrendLine, measured: list[_Measured], revisions: Places) -> TrendPage:
+def _page(line: TrendLine, own: list[_Measured], trunk: list[_Measured], revisions: Places) -> TrendPage:
+    fork = _fork(line, own, revisions)
+    measured = [*_shared(line, trunk, fork, revisions), *own]
     boots: dict[str, list[float]] = defaultdict(list)
     experiments: dict[str, set[int]] = defaultdict(set)
     for base_point in measured:
@@ -213,7 +244,27 @@ def _page(line: TrendLine, measured: list[_Measured], revisions: Places) -> Tren
     )
     steps = find_steps([boots[revision.commit] for revision in order], margin=line.margin) if points else []
     views = tuple(_step(line, points, step) for step in steps)
-    return TrendPage(line, points, views, len(boots) - len(points))
+    commits = {base_point.commit for base_point in own}
+    shared = sum(revision.commit not in commits for revision in order)
+    return TrendPage(line, points, views, len(boots) - len(points), shared, fork)
+
+
+def _fork(line: TrendLine, own: list[_Measured], revisions: Places) -> int | None:
+    """Return the last position up to which all measured revisions of a branch continue the default branch.
+
+    A branch that is written anew forks off anew: the earliest fork counts.
+    """
+    forks = [base_point.fork for base_point in own if base_point.fork is not None]
+    places = [revisions.get((line.tree_id, base_point.commit)) for base_point in own]
+    return min((*forks, *(place.position for place in places if place))) if forks else None
+
+
+def _shared(line: TrendLine, trunk: list[_Measured], fork: int | None, revisions: Places) -> list[_Measured]:
+    """Return the rows of the default branch's trend up to a fork."""
+    if fork is None:
+        return []
+    places = ((base_point, revisions.get((line.tree_id, base_point.commit))) for base_point in trunk)
+    return [base_point for base_point, place in places if place and place.position <= fork]
 
 
 def _point(revision: RevisionView, boots: list[float], experiments: set[int]) -> Point:

@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mark trends whose points have changed, so that their summaries are computed again."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable
 
-from django.db.models import F
+from django.db.models import F, Q
 
-from lab.from_attributes import attributes
 from lab.models import BasePoint, Case, Tree, Trend
-from lab.models.hardware import Target
-
-
-def kind_of_machine(target: Target) -> str:
-    """Return the name under which a trend collects boots: machines of one group are equal."""
-    return target.group or target.name
+from lab.trends.identity import identity_of
 
 
 def mark_stale(keys: Collection[str]) -> None:
@@ -28,7 +21,17 @@ def mark_stale(keys: Collection[str]) -> None:
 
 def mark_unplaced(tree: Tree) -> None:
     """Mark a tree's trends that have points without a place: after new revisions, these may have one."""
-    mark_stale(list(Trend.objects.filter(tree=tree, unplaced__gt=0).values_list("key", flat=True)))
+    mark_stale(with_branches(Trend.objects.filter(tree=tree, unplaced__gt=0).values_list("key", flat=True)))
+
+
+def with_branches(keys: Iterable[str], position: int = 0) -> set[str]:
+    """Return these trends, and those of branches that share their points from a position on.
+
+    The fork of a summary that is stale may be out of date; such a trend is always returned.
+    """
+    trunks = set(keys)
+    sharing = Trend.objects.filter(Q(fork__gte=position) | Q(stale=True), trunk__in=trunks)
+    return trunks | set(sharing.values_list("key", flat=True))
 
 
 def _rows(keys: list[str]) -> list[Trend]:
@@ -40,18 +43,3 @@ def _rows(keys: list[str]) -> list[Trend]:
         Trend(key=key, **identity_of(point.metric, point.config, cases[point.case_id]))
         for key, point in latest.items()
     ]
-
-
-def identity_of(name: str, config: str, case: Case) -> dict[str, Any]:
-    """Return the columns that describe a trend, from its metric of this name in its latest case and from its config."""
-    metric = next(metric for metric in case.metrics if metric["name"] == name)
-    return {
-        "tree": case.experiment.tree,
-        **attributes(case, ("workload", "preset", "params")),
-        "target": kind_of_machine(case.experiment.target),
-        "clock": case.experiment.clock,
-        "config": config,
-        "metric": name,
-        **{part: metric[part] for part in ("unit", "better", "margin", "primary")},
-        "latest_case": case.pk,
-    }

@@ -24,7 +24,10 @@ _REVISIONS = ("good", "bad", "earliest", "latest")
 
 @dataclass(frozen=True, slots=True)
 class TrendSummary:
-    """A trend as lists show it. points: how many; revision, experiment: of the newest point."""
+    """A trend as lists show it. points: how many of its own; revision, experiment: of the newest point.
+
+    steps: without those between points that it shares with the trend of the default branch, which has them, too.
+    """
 
     line: TrendLine
     points: int
@@ -49,7 +52,7 @@ def refresh_trends() -> int:
 
 
 def trend_summaries() -> tuple[TrendSummary, ...]:
-    """Return all trends with at least two points, by tree, workload and preset; stale ones are computed first."""
+    """Return all trends with at least two points of their own, by tree, workload and preset; stale ones are computed first."""
     refresh_trends()
     rows = Trend.objects.filter(points__gte=LEAST_POINTS).order_by("tree__name", "workload", "preset", "pk")
     own = ("points", "revision", "experiment", "steps")
@@ -82,12 +85,13 @@ def trend_line(row: Trend) -> TrendLine:
 def _columns(page: TrendPage) -> dict[str, Any]:
     line, last = page.line, page.points[-1] if page.points else None
     return attributes(line, ("preset", "unit", "better", "margin", "primary")) | {
-        "points": len(page.points),
+        "points": page.own,
+        "fork": page.fork,
         "unplaced": page.unplaced,
         "revision": last.revision.commit if last else "",
         "experiment": last.experiments[-1] if last else 0,
         "course": [point.median for point in page.points[-COURSE:]],
-        "steps": [_finite(asdict(step)) for step in page.steps],
+        "steps": [_finite(asdict(step)) for step in page.steps if step.index >= page.shared],
     }
 
 

@@ -27,8 +27,8 @@ class TrendRow(TableRow):
 
     table = Trend
     columns: Names = (
-        *("key", "url", "page", "tree", "workload", "preset", "params", "target", "clock", "config"),
-        *("metric", "unit", "better", "margin", "primary"),
+        *("key", "url", "page", "tree", "branch", "workload", "preset", "params", "target"),
+        *("clock", "config", "metric", "unit", "better", "margin", "primary"),
     )
     url = serializers.URLField()
     page = serializers.URLField()
@@ -66,9 +66,13 @@ class StepShape(serializers.Serializer[Any]):
 
 
 class TrendShape(TrendRow):
-    """A trend with its points, oldest first, and its steps."""
+    """A trend with its points, oldest first, and its steps.
 
-    columns: Names = (*TrendRow.columns, "points", "steps", "unplaced")
+    shared: number of first points that are of the default branch, before the trend's branch forked off.
+    """
+
+    columns: Names = (*TrendRow.columns, "points", "steps", "unplaced", "shared")
+    shared = serializers.IntegerField()
     points = PointShape(many=True)
     steps = StepShape(many=True)
 
@@ -77,7 +81,7 @@ class TrendFilters(Filters):
     """Filters by the identity of a trend."""
 
     rows = TrendRow
-    names = ("tree", "workload", "preset", "target", "clock", "metric", "primary")
+    names = ("tree", "branch", "workload", "preset", "target", "clock", "metric", "primary")
     target = TextFilter(method="on_target")
 
     def on_target(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
@@ -109,7 +113,7 @@ class Trends(View):
     def retrieve(self, request: Request, key: str) -> Response:
         """One of them, with its points and steps."""
         page = trend_page(key)
-        shown = self._row(page.line) | {"unplaced": page.unplaced}
+        shown = self._row(page.line) | {"unplaced": page.unplaced, "shared": page.shared}
         shown["points"] = [point_data(point) for point in page.points]
         shown["steps"] = [step_data(step) for step in page.steps]
         return Response(finite(shown))

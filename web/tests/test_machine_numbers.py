@@ -22,7 +22,7 @@ from lab.tests.factories import (
     make_twin,
     make_variant,
 )
-from lab.trends.base_points import trend_key
+from lab.trends.identity import trend_key
 from web.cloned import typed_from
 from web.forms import describe, read_params
 from web.tests.conftest import Page

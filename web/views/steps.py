@@ -44,7 +44,7 @@ class TrendsAsked:
 
     def fits(self, line: TrendLine, *more: str) -> bool:
         """Return whether a trend fits tree, target and every searched word; more: further texts to search."""
-        texts = (line.metric, line.workload, line.preset, line.tree, line.target, *more)
+        texts = (line.metric, line.workload, line.preset, line.tree, line.branch, line.target, *more)
         whole = " ".join(texts).casefold()
         named = self.tree in ("", line.tree) and self.target in ("", line.target)
         return named and all(word in whole for word in self.search.casefold().split())

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from lab.bisections.pages import bisections_of
 from lab.notes.pages import trend_notes
 from lab.statistics.verdict_words import DIRECTIONS
+from lab.trends.other_branches import default_branch, other_branches
 from lab.trends.page import StepView, TrendLine, TrendPage, trend_page
 from lab.trends.repeatability import repeatability
 from lab.trends.summary import courses, trend_summaries
@@ -97,6 +98,8 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
     ctx = {
         "page": page,
         "line": page.line,
+        "default_branch": default_branch(page.line),
+        "others": other_branches(page.line),
         "better": DIRECTIONS.get(page.line.better, ""),
         # Without scripts a drawing is shown, if it is small enough to read; the chart needs the numbers.
         "plot": _plot(page, drawn) if 0 < len(page.points) <= _MOST_DRAWN else None,

@@ -89,11 +89,13 @@ def as_json(request: HttpRequest, key: str) -> JsonResponse:
     """The trend, its points, and its steps by the index of the point they begin with."""
     page = trend_page(key)
     line = page.line
-    names = ("tree", "workload", "preset", "params", "target", "clock", "metric", "unit", "better", "margin")
+    names = ("tree", "branch", "workload", "preset", "params", "target", "clock", "metric", "unit", "better")
     return JsonResponse(
         {
             "key": line.key,
             **{name: getattr(line, name) for name in names},
+            "margin": line.margin,
+            "shared": page.shared,
             "notes": [
                 {
                     "commit": note.revision and note.revision.commit,

@@ -32,7 +32,7 @@ def show_trends(console: Console, pages: Sequence[TrendPage]) -> None:
     for page in pages:
         line = page.line
         latest = page.points[-1]
-        where = f"{line.tree}, {line.target}, {line.clock}"
+        where = f"{line.place}, {line.target}, {line.clock}"
         value = f"{number(latest.median)} {line.unit} at {short(latest.revision)}"
         console.print(
             Text.assemble((f"{line.key}  ", "dim"), (line.title, "bold"), f"  {where}"), soft_wrap=True
@@ -45,7 +45,7 @@ def show_trends(console: Console, pages: Sequence[TrendPage]) -> None:
 def show_trend(console: Console, page: TrendPage) -> None:
     """Print the points of a trend with its steps between them."""
     line = page.line
-    title = f"{line.title} [{line.unit}], {line.tree}, {line.target}, {line.clock} clock"
+    title = f"{line.title} [{line.unit}], {line.place}, {line.target}, {line.clock} clock"
     table = Table(
         title=Text(title, style="bold"),
         title_justify="left",
@@ -79,6 +79,14 @@ def show_trend(console: Console, page: TrendPage) -> None:
     console.print(table)
     for step in page.steps:
         _show_step(console, step)
+    if page.shared:
+        they = "revision is" if page.shared == 1 else f"{page.shared} revisions are"
+        console.print(
+            Text(
+                f"the first {they} of the default branch, before this branch forked off",
+                style="dim",
+            )
+        )
     if page.unplaced:
         console.print(
             Text(
