@@ -2,7 +2,7 @@
 """Find the branch whose line of first parents holds a commit, and where that line forked off the default branch."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kernels.errors import UnknownRevision
 from kernels.trees.git import run_git
@@ -18,10 +18,18 @@ class BranchPlace:
     """The line of a commit. branch: "" for the default branch, or if no branch is known to hold the commit.
 
     fork: position of the newest commit that the line shares with the default branch's; None if there is none or it is unknown.
+    known: whether the branch was found.
     """
 
     branch: str = ""
     fork: int | None = None
+    known: bool = field(default=False, compare=False)
+
+    def branch_at(self, position: int) -> str | None:
+        """Return the branch of the commit at a position of the line, None if it is not known."""
+        if not self.known:
+            return None
+        return "" if self.fork is not None and position <= self.fork else self.branch
 
 
 def branch_place(tree: SourceTree, commit: str, preferred: Iterable[str] = ()) -> BranchPlace:
@@ -30,20 +38,22 @@ def branch_place(tree: SourceTree, commit: str, preferred: Iterable[str] = ()) -
     Raises GitFailed.
     """
     default = _default_tip(tree)
-    if not default or _is_on_line(tree, commit, default):
+    if not default:
         return BranchPlace()
+    if _is_on_line(tree, commit, default):
+        return BranchPlace(known=True)
     for name in _containing(tree, commit, preferred):
         if _is_on_line(tree, commit, f"refs/heads/{name}"):
-            return BranchPlace(name, _fork(tree, commit, default))
+            return BranchPlace(name, _fork(tree, commit, default), known=True)
     return BranchPlace()
 
 
 def place_on_branch(tree: SourceTree, commit: str, branch: str) -> BranchPlace:
     """Return the place of a commit that is known to be of a branch; of the default branch for its name. Raises GitFailed."""
     if branch in ("", tree.default_revision):
-        return BranchPlace()
+        return BranchPlace(known=True)
     default = _default_tip(tree)
-    return BranchPlace(branch, _fork(tree, commit, default) if default else None)
+    return BranchPlace(branch, _fork(tree, commit, default) if default else None, known=True)
 
 
 def _containing(tree: SourceTree, commit: str, preferred: Iterable[str]) -> Iterator[str]:

@@ -110,6 +110,11 @@ class Migration(migrations.Migration):
             name='fork',
             field=models.PositiveIntegerField(blank=True, null=True),
         ),
+        migrations.AddField(
+            model_name='revision',
+            name='branch',
+            field=models.CharField(blank=True, max_length=200, null=True),
+        ),
         migrations.AddIndex(
             model_name='trend',
             index=models.Index(fields=['trunk'], name='trend_branches'),

@@ -19,6 +19,8 @@ class Revision(models.Model):
     subject = models.CharField(max_length=500)
     author = models.CharField(max_length=300)
     date = models.CharField(max_length=40, blank=True, default="")
+    # The branch whose line it was noted from, "" for the default branch; null if that is not known.
+    branch = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001  "" is a branch
 
     class Meta:
         ordering = ("position", "commit")

@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from kernels.errors import KernelsError, UnknownRevision, suggest
+from kernels.trees.branches import place_on_branch
 from kernels.trees.history import Logged, line, logged
 from kernels.trees.remote import branches
 from kernels.trees.tree import SourceTree, resolve
@@ -130,7 +131,7 @@ class _Look:
         if measured:
             return self._measure_skipped(spec, tree, said)
         new, problem = self._new(tree, tip)
-        remember(row, new)
+        remember(row, new, place_on_branch(tree, tip, self.standing.branch))
         try:
             # In one transaction: a process that is killed between the two would have it measured twice.
             return self._submit(spec, new[-1], problem, on_written=lambda _: self._note_last(tip))

@@ -19,7 +19,7 @@ def place_of_base(prepared: Prepared, origin: Experiment | Standing | None) -> B
     if isinstance(origin, Standing):
         return place_on_branch(tree, commit, origin.branch)
     if origin is not None and origin.base_branch and origin.base_commit == commit:
-        return BranchPlace(origin.base_branch, origin.base_fork)
+        return BranchPlace(origin.base_branch, origin.base_fork, known=True)
     standing = Standing.objects.filter(tree__name=source.name).exclude(branch="")
     measured = standing.order_by("pk").values_list("branch", flat=True)
     return branch_place(tree, commit, [prepared.spec.base, *measured])

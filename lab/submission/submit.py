@@ -93,7 +93,7 @@ def submit_experiment(
         _write_runs(experiment, prepared.spec, variants, cases)
         follow_builds(variants)
         note_kernels(experiment.pk)
-        remember_base(experiment.tree, prepared.tree, prepared.base.commit)
+        remember_base(experiment.tree, prepared.tree, prepared.base.commit, place)
         tell_experiment(experiment.pk)
         on_written(experiment)
         return experiment

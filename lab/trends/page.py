@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from lab.errors import FieldRefused, UnknownRow
 from lab.from_attributes import from_attributes
@@ -243,7 +243,7 @@ def _page(line: TrendLine, own: list[_Measured], trunk: list[_Measured], revisio
         _point(revision, boots[revision.commit], experiments[revision.commit]) for revision in order
     )
     steps = find_steps([boots[revision.commit] for revision in order], margin=line.margin) if points else []
-    views = tuple(_step(line, points, step) for step in steps)
+    views = tuple(_step(line, fork, points, step) for step in steps)
     commits = {base_point.commit for base_point in own}
     shared = sum(revision.commit not in commits for revision in order)
     return TrendPage(line, points, views, len(boots) - len(points), shared, fork)
@@ -252,7 +252,7 @@ def _page(line: TrendLine, own: list[_Measured], trunk: list[_Measured], revisio
 def _fork(line: TrendLine, own: list[_Measured], revisions: Places) -> int | None:
     """Return the last position up to which all measured revisions of a branch continue the default branch.
 
-    A branch that is written anew forks off anew: the earliest fork counts.
+    A branch that is rewritten gets another fork: the earliest one counts.
     """
     forks = [base_point.fork for base_point in own if base_point.fork is not None]
     places = [revisions.get((line.tree_id, base_point.commit)) for base_point in own]
@@ -271,10 +271,13 @@ def _point(revision: RevisionView, boots: list[float], experiments: set[int]) ->
     return Point(revision, median(boots), min(boots), max(boots), len(boots), tuple(sorted(experiments)))
 
 
-def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepView:
+def _step(line: TrendLine, fork: int | None, points: tuple[Point, ...], step: TrendStep) -> StepView:
     good, bad = points[step.at - 1].revision, points[step.at].revision
+    ours = Q(branch=None) | Q(branch=line.branch)
+    if fork is not None:
+        ours |= Q(branch="", position__lte=fork)
     between = Revision.objects.filter(
-        tree=line.tree_id, position__gt=good.position, position__lte=bad.position
+        ours, tree=line.tree_id, position__gt=good.position, position__lte=bad.position
     )
     suspects = _suspects(between[:MOST_LISTED], bad)
     rises = step.after > step.before
@@ -295,6 +298,8 @@ def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepVi
 
 def _suspects(between: Iterable[Revision], bad: RevisionView) -> tuple[RevisionView, ...]:
     """Return the commits that may have made the step: the bad one, and those alone at their place.
+
+    between: those that are not known to be of another branch.
 
     Of several at one place, at most one is an ancestor of the bad commit; the others are of other branches.
     """

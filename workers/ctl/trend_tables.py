@@ -79,21 +79,18 @@ def show_trend(console: Console, page: TrendPage) -> None:
     console.print(table)
     for step in page.steps:
         _show_step(console, step)
+    _show_remarks(console, page)
+
+
+def _show_remarks(console: Console, page: TrendPage) -> None:
+    remarks = []
     if page.shared:
         they = "revision is" if page.shared == 1 else f"{page.shared} revisions are"
-        console.print(
-            Text(
-                f"the first {they} of the default branch, before this branch forked off",
-                style="dim",
-            )
-        )
+        remarks.append(f"the first {they} of the default branch, before this branch forked off")
     if page.unplaced:
-        console.print(
-            Text(
-                f"{page.unplaced} more revisions were measured before the lab recorded their place",
-                style="dim",
-            )
-        )
+        remarks.append(f"{page.unplaced} more revisions were measured before the lab recorded their place")
+    for remark in remarks:
+        console.print(Text(remark, style="dim"))
 
 
 def _show_step(console: Console, step: StepView) -> None:

@@ -56,7 +56,8 @@ def _commit(work: Path, *subjects: str) -> None:
 def test_a_commit_belongs_to_the_line_of_first_parents_that_holds_it(
     tree: SourceTree, revision: str, branch: str, fork: int | None
 ) -> None:
-    assert branch_place(tree, resolve(tree, revision).commit) == BranchPlace(branch, fork)
+    place = branch_place(tree, resolve(tree, revision).commit)
+    assert (place, place.known) == (BranchPlace(branch, fork), True)
 
 
 def test_of_several_branches_the_preferred_one_is_named(tree: SourceTree) -> None:
@@ -68,7 +69,8 @@ def test_of_several_branches_the_preferred_one_is_named(tree: SourceTree) -> Non
 
 def test_a_commit_that_no_branch_holds_has_none(tree: SourceTree) -> None:
     git(tree.repository.parent, "branch", "-D", "topic")
-    assert branch_place(tree, resolve(tree, "t1").commit) == BranchPlace()
+    place = branch_place(tree, resolve(tree, "t1").commit)
+    assert (place, place.known, place.branch_at(3)) == (BranchPlace(), False, None)
 
 
 def test_a_branch_without_a_common_commit_has_no_fork(tree: SourceTree) -> None:
@@ -95,5 +97,8 @@ def test_a_commit_of_a_named_branch_is_placed_on_it_even_where_the_default_branc
 ) -> None:
     two, end = resolve(tree, "two").commit, resolve(tree, "s2").commit
     assert place_on_branch(tree, two, "stable") == BranchPlace("stable", 1)
-    assert place_on_branch(tree, end, "stable") == BranchPlace("stable", 1)
+    place = place_on_branch(tree, end, "stable")
+    assert place == BranchPlace("stable", 1)
+    # Commits up to the fork are of both; they are named by the default branch.
+    assert [place.branch_at(position) for position in range(4)] == ["", "", "stable", "stable"]
     assert place_on_branch(tree, two, "main") == place_on_branch(tree, two, "") == BranchPlace()

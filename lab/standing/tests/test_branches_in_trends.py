@@ -110,6 +110,27 @@ def test_two_standing_experiments_on_two_branches_make_two_trends(both: tuple[St
     assert not nightly.alerts.exists()
 
 
+def test_suspects_of_a_step_are_commits_of_its_branch(
+    charlie: User, fields: Callable[..., StandingFields], commit_on: Commit, home: Path
+) -> None:
+    nightly = make_standing(by=charlie, fields=fields())
+    stable = make_standing(by=charlie, fields=fields(name="stable", branch=STABLE))
+    for number in range(6):
+        # Two revisions of main for one of stable, and another way round at the step of stable.
+        commit_on("main", f"m{number}a")
+        commit_on("main", f"m{number}b")
+        if number == 3:
+            commit_on(STABLE, "s3a")
+        commit_on(STABLE, f"s{number}")
+        look_and_measure(nightly, 100.0 if number < 3 else 130.0, home)
+        look_and_measure(stable, 200.0 if number < 3 else 260.0, home)
+    pages = by_branch()
+    (step,) = pages[""].steps
+    assert [suspect.subject for suspect in step.suspects] == ["m3a", "m3b"]
+    (step,) = pages[STABLE].steps
+    assert [suspect.subject for suspect in step.suspects] == ["s3a", "s3"]
+
+
 @pytest.fixture
 def submit(work: Path, home: Path, charlie: User) -> Callable[..., Experiment]:
     def once(base: str, level: float, **more: Any) -> Experiment:

@@ -89,6 +89,18 @@ def test_a_commit_of_another_branch_at_the_same_place_is_no_suspect() -> None:
     assert step.unlisted == 1
 
 
+def test_a_commit_that_is_known_to_be_of_another_branch_is_no_suspect() -> None:
+    course([100, 100, 100, 110, 110, 110], step=4)
+    tree = Tree.objects.get(name="tiny")
+    for digit, position, branch in (("a", 9, "stable"), ("b", 10, ""), ("c", 10, "stable"), ("d", 11, None)):
+        Revision.objects.create(
+            tree=tree, commit=digit * 40, position=position, subject=digit, author="", branch=branch
+        )
+    (step,) = trend_list()[0].steps
+    assert [suspect.subject for suspect in step.suspects] == ["b", "d", "change 12"]
+    assert step.unlisted == 1
+
+
 def test_what_gets_better_is_an_improvement() -> None:
     course([100, 100, 100, 90, 90, 90])
     assert [step.verdict for step in trend_list()[0].steps] == ["improvement"]
