@@ -7,6 +7,7 @@ to say, and a non-zero exit status without JSON is an error of the command.
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,7 @@ TOOL = "kperflab"
 STATUS = {EXIT_OK: "pass", EXIT_REGRESSION: "fail"}
 OURS = ("submission", "kernel")
 MOST_TRACKING = 16 << 20
+_ENCODING = re.compile(rb"^Content-Transfer-Encoding:.*\n(?:[ \t].*\n)*", re.IGNORECASE | re.MULTILINE)
 # What a person has to set right before any patch can be checked.
 _SETUP = (NotLetIn, SettingsWrong)
 
@@ -98,7 +100,7 @@ def _description(options: SubmitOptions, client: Client) -> Json | None:
     """Return the description for the message on standard input; for a cover letter that of b4's branch, None without a branch."""
     from workers.ctl.submitted_files import STDIN, branch_series, handed_series, newest_release, read_handed
 
-    data, source = read_handed(Path(STDIN)), Path(STDIN)
+    data, source = _without_encoding(read_handed(Path(STDIN))), Path(STDIN)
     preferences = read_preferences()
     # One patch of a series comes alone.
     handed = handed_series(data, source, partial=True) if b"\n@@ -" in data.replace(b"\r\n", b"\n") else None
@@ -115,6 +117,12 @@ def _description(options: SubmitOptions, client: Client) -> Json | None:
     if not base:
         return None
     return submit_options.of_series(branch_series(branch, base), options, preferences, client, base)
+
+
+def _without_encoding(mail: bytes) -> bytes:
+    """Return b4's mail without the header that names its transfer encoding: b4 has decoded the body already."""
+    head, blank, body = mail.partition(b"\n\n")
+    return _ENCODING.sub(b"", head + b"\n") + blank[1:] + body
 
 
 def _check_setup(options: SubmitOptions, defaults: Any) -> None:

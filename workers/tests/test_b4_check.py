@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import quopri
+from collections.abc import Callable
+from email import message_from_bytes
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import b4
 import pytest
 
 from lab.comparisons.page import comparison_page
@@ -112,6 +117,22 @@ def test_a_kernel_that_dies_fails_the_check(check: Check) -> None:
     (ended,) = check()
     assert ended["status"] == "fail"
     assert "fs-other on showgids" in ended["summary"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encoded"), [("quoted-printable", quopri.encodestring), ("base64", base64.encodebytes)]
+)
+def test_a_patch_that_was_sent_encoded_is_measured_as_b4_decoded_it(
+    check: Check, encoding: str, encoded: Callable[[bytes], bytes]
+) -> None:
+    """b4 decodes the body, but keeps the header that says how it was encoded."""
+    diff = check.lab.diff("fs/inode.c", "\tWARN_HERE();\n", "\tif (one == two)\n\t\treturn;\n")
+    head = HEAD.replace("\n\n", f"\nContent-Transfer-Encoding: {encoding}\n\n", 1).partition("Why.")[0]
+    sent = head.encode() + encoded(f"Why.\n---\n{diff}".encode())
+    handed = b4.LoreMessage.get_msg_as_bytes(message_from_bytes(sent, policy=b4.emlpolicy))
+    (report,) = check(mail=handed.decode())
+    assert report["summary"].startswith("experiment ")
+    assert "+\tif (one == two)\n" in Experiment.objects.get().switches.get().text
 
 
 def test_a_patch_that_does_not_apply_is_a_warning_with_the_reason(check: Check) -> None:
