@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from kernels.diffs.safety import MAX_PATCHES
 from kernels.errors import PatchRejected, SeriesIncomplete
-from kernels.mails.letters import Letter
+from kernels.mails.letters import Letter, Title
 
 Diff = TypeVar("Diff")
 NAMED = 10
@@ -69,13 +69,13 @@ def _drop_talk(lineup: Lineup[Diff]) -> None:
 
 def _drop_copies(lineup: Lineup[Diff]) -> None:
     """Keep one copy of a patch that came by several lists."""
-    kept: list[tuple[Letter, Sequence[Diff]]] = []
+    kept: dict[tuple[Title, tuple[Diff, ...]], tuple[Letter, Sequence[Diff]]] = {}
     for letter, files in lineup.patches:
-        if any(other.title == letter.title and tuple(seen) == tuple(files) for other, seen in kept):
+        if (letter.title, tuple(files)) in kept:
             lineup.notes.append(f"{_named(letter)} appears twice and counts once")
         else:
-            kept.append((letter, files))
-    lineup.patches = kept
+            kept[letter.title, tuple(files)] = (letter, files)
+    lineup.patches = list(kept.values())
 
 
 def _numbered(pairs: Sequence[tuple[Letter, Sequence[Diff]]]) -> bool:

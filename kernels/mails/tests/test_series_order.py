@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from kernels.errors import PatchRejected, SeriesIncomplete
+from kernels.mails.letters import Title
 from kernels.patches.series import Series, read_series
 
 pytestmark = pytest.mark.hostile
@@ -154,3 +155,19 @@ def test_what_was_chosen_and_left_out_is_noted(
 def test_a_broken_diff_in_a_reply_does_not_damage_the_series() -> None:
     reply = mail("Re: [PATCH 1/2] a").replace("@@ -1 +1 @@", "@@ -1,9 +1,9 @@")
     assert places(read(mail("[PATCH 1/2] a"), reply, mail("[PATCH 2/2] b"))) == [(1, 1, 2), (1, 2, 2)]
+
+
+def test_each_patch_of_a_large_mbox_is_not_compared_with_every_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An mbox of 16 MiB may have 180,000 mails with a diff: comparing all pairs takes hours."""
+    compared = 0
+    same_title = Title.__eq__
+
+    def counted(title: Title, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return same_title(title, other)
+
+    monkeypatch.setattr(Title, "__eq__", counted)
+    with pytest.raises(PatchRejected, match=r"^500 patches, a series may have 200"):
+        read(*(mail(f"[PATCH] p{number}") for number in range(500)))
+    assert compared < 2_000
