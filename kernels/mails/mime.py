@@ -99,8 +99,8 @@ def to_unicode(data: bytes, charset: str) -> str:
 
 
 def unix_lines(data: bytes) -> bytes:
-    """Return text with LF instead of CRLF if all lines end in CRLF; a mixture stays, since a CR may belong to a file."""
-    if data.endswith(b"\r\n") and data.count(b"\n") == data.count(b"\r\n"):
+    """Return text with LF instead of CRLF if all line ends are CRLF; a mixture stays, since a CR may belong to a file."""
+    if data.count(b"\n") == data.count(b"\r\n"):
         return data.replace(b"\r\n", b"\n")
     return data
 

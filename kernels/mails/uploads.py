@@ -20,6 +20,7 @@ from kernels.diffs.safety import MAX_INPUT_BYTES, MAX_PATCHES
 from kernels.errors import MailUnreadable, PatchRejected
 from kernels.mails.letters import MBOX_LINE, read_letters
 from kernels.mails.mbox import BOM
+from kernels.mails.mime import unix_lines
 
 # A cover letter beside the patches.
 MAX_MEMBERS = MAX_PATCHES + 1
@@ -143,10 +144,7 @@ def _check_member(name: str, member: tarfile.TarInfo) -> None:
 
 
 def _as_mbox(file: Upload) -> bytes:
-    data = file.data.removeprefix(BOM)
-    # In a mixture a CR may belong to a file, as in a single upload.
-    if data.count(b"\n") == data.count(b"\r\n"):
-        data = data.replace(b"\r\n", b"\n")
+    data = unix_lines(file.data.removeprefix(BOM))
     if not _is_mail(file.name, data):
         subject = PurePosixPath(file.name).stem.encode("ascii", "replace").decode()
         data = f"From: \nSubject: {subject}\n\n---\n".encode() + data

@@ -204,6 +204,15 @@ def test_a_mail_with_windows_line_ends_is_read_as_if_it_had_none() -> None:
     assert read_series(DIFF.replace("\n", "\r\n").encode()).patches[0].diff == DIFF
 
 
+@pytest.mark.parametrize(
+    "text", [DIFF, mail("Why.\n---\n" + DIFF), mail("Why.\n---\n" + DIFF + "-- \n2.43.0\n")]
+)
+def test_windows_line_ends_are_recognised_without_one_at_the_end(text: str) -> None:
+    """An editor, or what is copied from a page, leaves out the last line end."""
+    sent = text.rstrip("\n").replace("\n", "\r\n")
+    assert read_series(sent.encode()).patches[0].diff == DIFF
+
+
 def test_a_bare_mail_needs_no_from_line() -> None:
     text = mail("Why.\n---\n" + DIFF).removeprefix(FROM)
     assert titles(read_series(text.encode())) == ["pool: peek"]
