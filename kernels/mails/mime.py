@@ -84,11 +84,13 @@ def header(head: Message, name: str) -> str:
 
 
 def to_unicode(data: bytes, charset: str) -> str:
-    """Decode prose: as UTF-8 if it is valid, else by its charset, else as Latin-1, which decodes every byte."""
+    """Decode prose: as UTF-8 if it is valid, else by its charset, else as Latin-1, which decodes every byte.
+
+    Text with NULs is not UTF-8: letters in UTF-16 have them.
+    """
     named = _known_charset(charset)
-    order = (
-        (named, "utf-8") if _STATEFUL.search(named.replace("-", "").replace("_", "")) else ("utf-8", named)
-    )
+    by_charset = b"\0" in data or _STATEFUL.search(named.replace("-", "").replace("_", ""))
+    order = (named, "utf-8") if by_charset else ("utf-8", named)
     for codec in order:
         try:
             if codec:
@@ -160,14 +162,14 @@ def _parts(head: Message, body: bytes, depth: int) -> Iterator[MailPart]:
         if inner:
             return
         kind = "text/plain"
-    data = unix_lines(_decoded(_encoding(head), body))
+    data, charset = _decoded(_encoding(head), body), _parameter(head, "charset")
+    if re.match(r"utf-(16|32)", _known_charset(charset)):
+        data, charset = to_unicode(data, charset).encode("utf-8", "replace"), "utf-8"
+    data = unix_lines(data)
     if kind == "message/rfc822":
         yield from _parts(*_split(data), depth + 1)
         return
     flowed = _parameter(head, "format").lower() == "flowed"
-    charset = _parameter(head, "charset")
-    if re.match(r"utf-(16|32)", _known_charset(charset)):
-        data, charset = to_unicode(data, charset).encode("utf-8", "replace"), "utf-8"
     yield MailPart(kind, charset, flowed, _parameter(head, "delsp").lower() == "yes", data)
 
 

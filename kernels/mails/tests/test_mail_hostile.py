@@ -177,6 +177,21 @@ def test_a_diff_with_a_nul_byte_inside_base64_is_refused() -> None:
         read_series(mail(b"Content-Transfer-Encoding: base64\n", body))
 
 
+@pytest.mark.parametrize("charset", ["utf-16", "utf-16le", "utf-16be", "utf-32le"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_mail_in_utf_16_is_read_with_and_without_a_byte_order_mark(charset: str, ends: str) -> None:
+    """Without the mark, ASCII text in UTF-16 is valid UTF-8, too: with a NUL beside each letter."""
+    text = f"why\n---\n{DIFF.decode()}".replace("\n", ends)
+    head = f"Content-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: base64\n"
+    patch = only(mail(head.encode(), base64.encodebytes(text.encode(charset))))
+    assert (patch.message, "\r" in patch.diff) == ("why", False)
+
+
+@pytest.mark.parametrize("body", [b"why\n---\n", b"whyy\n---\n"])
+def test_a_mail_that_names_utf_16_wrongly_is_read(body: bytes) -> None:
+    only(mail(b"Content-Type: text/plain; charset=utf-16\n", body + DIFF))
+
+
 @pytest.mark.parametrize(
     "data",
     [DIFF.replace(b"+b", b"+\xe9\r\x1b"), mail(body=b"gr\xf6\xdfer\n---\n" + DIFF.replace(b"+b", b"+\xe9"))],
