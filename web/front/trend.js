@@ -111,18 +111,20 @@ function make() {
   return chart;
 }
 
-// Arrows walk from revision to revision, Home and End to the ends, Escape shows all again.
+// Arrows walk from revision to revision, Home and End to the ends of what is shown, Escape shows all again.
 function walk(chart, event) {
   const last = data.median.length - 1;
-  const { min, max } = chart.scales.x;
-  const here = chart.cursor.idx ?? Math.round(max);
-  const to = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: Math.ceil(min), End: Math.floor(max) }[event.key];
+  const first = Math.max(0, Math.ceil(chart.scales.x.min));
+  const end = Math.min(last, Math.floor(chart.scales.x.max));
+  const here = chart.cursor.idx ?? end;
+  const to = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: first, End: end }[event.key];
   if (event.key === "Escape") {
     chart.setScale("x", { min: 0, max: last });
     keep(chart);
   } else if (to === undefined) return;
   else {
-    const at = Math.max(0, Math.min(last, to));
+    // Outside of the picture there is no cursor, and the next key would begin at the end.
+    const at = Math.max(first, Math.min(end, to));
     const left = chart.valToPos(at, "x");
     chart.setCursor({ left, top: chart.valToPos(data.median[at], "y") });
     said.textContent = told(data, at);

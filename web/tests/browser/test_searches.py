@@ -51,6 +51,17 @@ def test_a_note_is_told_with_its_revision(visit: Open, noted: str) -> None:
     assert page.locator("main img").count() == 0
 
 
+def test_arrows_stay_within_the_part_of_a_trend_that_is_shown(visit: Open, noted: str) -> None:
+    page = visit(f"{noted}?from=0000000002&to=0000000004")
+    page.wait_for_selector("#trend[data-ready='6']")
+    page.focus("#trend")
+    reached = []
+    for key in ("Home", "ArrowLeft", "ArrowRight", "End", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
+        reached.append((page.locator("#trend-said").text_content() or "")[9:10])
+    assert "".join(reached) == "223443"
+
+
 def test_a_submitter_adds_a_note_by_keys_and_removes_it(visit: Open, noted: str, alice: User) -> None:
     page = visit(noted, by=alice)
     page.get_by_text("Write a note on a revision").press("Enter")
