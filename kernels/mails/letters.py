@@ -26,6 +26,8 @@ _BRACKET = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)*\[([^\]\[]{0,200})\]\s*", re.I
 _REPLY = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)+", re.IGNORECASE)
 _VERSION = re.compile(r"v([0-9]{1,4})", re.IGNORECASE)
 _PLACE = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
+# A header's line that goes on in the next.
+_FOLD = re.compile(r"\n[ \t]+")
 _HEADED = re.compile(r"(?:from|date|subject): ", re.IGNORECASE)
 _DIFF_BEGINS = re.compile(rb"^(?:---[ ]?\r?$|diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 _DIFF = re.compile(rb"^(?:diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
@@ -250,14 +252,10 @@ def _is_whole(data: bytes) -> bool:
 def _in_body(author: str, date: str, subject: str, text: str) -> tuple[str, str, str, str]:
     """Return the headers, overridden by any at the head of the body (git am's rule), and the text without those."""
     named = {"from": author, "date": date, "subject": subject}
-    lines = text.lstrip("\n").split("\n", 8)
-    used = 0
-    for line in lines[:8]:
+    head, _, message = text.lstrip("\n").partition("\n\n")
+    for line in _FOLD.sub(" ", head).split("\n"):
         name, colon, value = line.partition(": ")
         if not colon or name.lower() not in named:
-            break
+            return author, date, subject, text
         named[name.lower()] = value.strip()
-        used += 1
-    if not used or lines[used : used + 1] not in ([""], []):
-        return author, date, subject, text
-    return named["from"], named["date"], named["subject"], "\n".join(lines[used:])
+    return named["from"], named["date"], named["subject"], message

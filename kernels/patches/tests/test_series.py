@@ -164,8 +164,9 @@ def test_replies_without_a_diff_are_passed_over() -> None:
     assert series.patches[0].message_id == "1@example.org"
 
 
-def test_the_author_in_the_body_counts_more_than_the_sender() -> None:
-    body = f"From: Grace <grace@example.org>\nSubject: pool: really peek\n\nWhy.\n---\n{DIFF}"
+@pytest.mark.parametrize("subject", ["pool: really peek", "pool:\n really\n\tpeek"])
+def test_the_author_in_the_body_counts_more_than_the_sender(subject: str) -> None:
+    body = f"From: Grace <grace@example.org>\nSubject: {subject}\n\nWhy.\n---\n{DIFF}"
     (patch,) = read_series(mail(body).encode()).patches
     assert (patch.author, patch.title, patch.message) == (
         "Grace <grace@example.org>",
