@@ -85,7 +85,10 @@ def _kernel(variant: Variant, base: Variant | None) -> Kernel:
 def _cases(
     row: Experiment, comparisons: Sequence[Comparison], runs: Sequence[_Boot], base: str
 ) -> Iterator[CaseFacts]:
-    """Yield the cases; a workload that occurs once is named without its preset. base: the name of its kernel."""
+    """Yield the cases; a workload that occurs once is named without its preset. base: the name of its kernel.
+
+    A comparison without a single boot says nothing of a kernel: how its boots ended does.
+    """
     cases = list(row.cases.all())
     times = Counter(case.workload for case in cases)
     titles = case_titles(cases)
@@ -96,7 +99,11 @@ def _cases(
         for comparison in comparisons:
             if comparison.case_id == case.pk and comparison.variant.role == Role.AA:
                 control.append(_metric(comparison, row.clock))
-            elif comparison.case_id == case.pk and comparison.variant.role == Role.CANDIDATE:
+            elif (
+                comparison.case_id == case.pk
+                and comparison.variant.role == Role.CANDIDATE
+                and comparison.boots
+            ):
                 points[comparison.variant.name].append(_metric(comparison, row.clock))
         ends = {failed.kernel: failed for failed in _failed(runs, case.pk)}
         yield CaseFacts(

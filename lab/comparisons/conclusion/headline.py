@@ -11,6 +11,8 @@ from lab.figures import change
 HEADLINE = 140
 # Outcomes in which a switch shows no effect by itself.
 _STILL = {"unchanged", "inconclusive", "same-kernel"}
+# Outcomes without numbers of a kernel that was built.
+_LACKING = {"no-base", "not-booted", "not-measured"}
 
 
 def headline(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
@@ -84,7 +86,15 @@ def _answer(facts: Facts, outcomes: Sequence[CaseOutcome]) -> str:
     if equal := by_word.get("unchanged"):
         who = _names(equal)
         points = [point for outcome in equal for point in outcome.points]
-        return f"No difference: {_be(who, 'is')} equal to the base within {margin(points)}."
+        alike = f"{_be(who, 'is')} equal to the base within {margin(points)}"
+        lacking = [outcome for outcome in outcomes if outcome.word in _LACKING and outcome.kernel.name in who]
+        if lacking:
+            where, others = (
+                listed((case_name(outcome.case) for outcome in each), "workloads")
+                for each in (lacking, equal)
+            )
+            return f"No answer for {where}; in {others} {alike}."
+        return f"No difference: {alike}."
     who = _names(by_word.get("same-kernel", []))
     return f"No effect: {listed(who, 'kernels')} {_verb(who, 'has', 'have')} the same code as the base."
 

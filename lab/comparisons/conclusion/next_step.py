@@ -53,7 +53,9 @@ def minutes(facts: Facts, needed: int) -> int | None:
 def _baseless(facts: Facts, outcomes: Sequence[CaseOutcome]) -> NextStep | None:
     """Return the step where there was no base to compare anything with."""
     dead = [case.base for case in facts.cases if case.base]
-    if facts.base.state != "failed" and (not dead or any(outcome.points for outcome in outcomes)):
+    if facts.base.state != "failed" and (
+        not dead or any(outcome.points and outcome.word != "unchanged" for outcome in outcomes)
+    ):
         return None
     if facts.base.lab_fault or (dead and all(base.lab_fault for base in dead)):
         return NextStep("repeat", "Run it again: the lab failed, not the kernels.")

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import product
+
 import pytest
 
 from kernels.mails.stored_diff import stored_diff
 from lab.comparisons.conclusion.collect import conclusion_data, experiment_facts
 from lab.comparisons.conclusion.locks import changes_locks
-from lab.models import Comparison, Experiment
-from lab.tests.factories import make_grid, make_patch_switch
+from lab.models import Comparison, Experiment, Run
+from lab.models.states import Outcome, RunState
+from lab.tests.factories import finish_builds, finish_run, make_case, make_grid, make_patch_switch, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -37,6 +41,44 @@ def test_a_base_that_never_booted_is_told_from_a_patch_that_did_not() -> None:
     )
     headline = conclusion_data(ended(base="finished", p="panicked"))["headline"]
     assert headline == "No answer: p was built, but did not finish a boot."
+
+
+def booted(made: Experiment, values: Mapping[str, float | None]) -> Experiment:
+    """The experiment after its boots: each variant with its value, or after a panic in each of its boots."""
+    finish_builds(made)
+    for run in made.runs.order_by("position"):
+        value = values[run.variant.name]
+        if value is not None:
+            finish_run(run, {"ns_per_open": [value, value + run.block, value]})
+        elif Run.objects.get(pk=run.pk).state == RunState.QUEUED:
+            finish_run(run, outcome=Outcome.PANICKED, blame="kernel", problem="Oops")
+    made.refresh_from_db()
+    assert made.state == "done"
+    return made
+
+
+def test_a_patch_that_panics_beside_a_base_with_numbers_is_to_be_fixed_and_not_booted_more_often() -> None:
+    conclusion = conclusion_data(booted(make_grid(blocks=3), {"base": 100.0, "p": None}))
+    assert conclusion["headline"] == "No answer: p was built, but did not finish a boot."
+    assert conclusion["next"]["action"] == "fix"
+
+
+def test_a_workload_on_which_the_base_panics_is_no_difference_and_not_too_noisy() -> None:
+    made = make_grid(blocks=3)
+    case = make_case(made, workload="stat-walk")
+    for block, variant in product(range(3), made.variants.all()):
+        make_run(variant, case, block=block)
+    finish_builds(made)
+    for run in made.runs.order_by("position"):
+        if run.case_id != case.pk or (run.variant.name == "p" and run.block == 0):
+            finish_run(run, {"ns_per_open": [100.0, 100.0, 100.0]})
+        elif Run.objects.get(pk=run.pk).state == RunState.QUEUED:
+            finish_run(run, outcome=Outcome.PANICKED, blame="kernel", problem="Oops")
+    made.refresh_from_db()
+    conclusion = conclusion_data(made)
+    assert conclusion["headline"] == "No answer for stat-walk; in showgids p is equal to the base within 2%."
+    assert conclusion["next"]["action"] == "fix"
+    assert "Choose a base" in conclusion["text"]
 
 
 def test_a_base_one_of_whose_boots_finished_is_no_base_that_never_booted() -> None:
