@@ -13,7 +13,7 @@ from django.db.models import Max
 
 from lab.experiments.expand import block_order
 from lab.models import Case, Comparison, Experiment, Run, Target, Variant
-from lab.models.states import Purpose, Role, VariantState
+from lab.models.states import Purpose, Role, RunState, VariantState
 from lab.statistics.sequential import next_blocks
 
 Cell = tuple[Variant, Case]
@@ -70,8 +70,13 @@ def blocks_done(experiment_id: int) -> int:
 def _undecided(experiment: Experiment) -> list[Cell]:
     """Candidates whose primary metrics are inconclusive so far, with the base and its twin beside them.
 
-    A comparison that more boots would not decide (no ratio at all) asks for none.
+    A comparison that more boots would not decide (no ratio at all) asks for none. Nor does one of kernels that have not
+    finished a boot of the case: they would only fail again.
     """
+    boots = Run.objects.filter(experiment=experiment, purpose=Purpose.MEASURED, state=RunState.DONE)
+    finished = set(boots.values_list("variant__role", "variant", "case"))
+    bases = {case for role, _, case in finished if role == Role.BASE}
+    booted = {(variant, case) for _, variant, case in finished if case in bases}
     open_cells = Comparison.objects.filter(
         experiment=experiment,
         primary=True,
@@ -80,7 +85,7 @@ def _undecided(experiment: Experiment) -> list[Cell]:
         variant__role=Role.CANDIDATE,
         variant__state=VariantState.READY,
     ).select_related("variant", "case")
-    judged = {(row.variant, row.case) for row in open_cells}
+    judged = {(row.variant, row.case) for row in open_cells if (row.variant_id, row.case_id) in booted}
     ground = experiment.variants.filter(role__in=(Role.BASE, Role.AA), state=VariantState.READY)
     cases = {case for _, case in judged}
     cells = judged | {(variant, case) for variant in ground for case in cases}

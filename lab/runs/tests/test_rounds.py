@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+from itertools import product
+
 import pytest
 from django.db import IntegrityError
 
 from lab.models import Comparison, Experiment, Run
-from lab.models.states import Purpose
+from lab.models.states import Outcome, Purpose, RunState
 from lab.runs import rounds
 from lab.runs.rounds import blocks_done, take_again
 from lab.runs.settle import settle
@@ -78,6 +80,22 @@ def test_an_experiment_that_cannot_be_decided_ends_after_the_last_look() -> None
     experiment.refresh_from_db()
     assert (experiment.state, blocks_done(experiment.pk)) == ("done", LOOKS[-1])
     assert Comparison.objects.get(variant__name="q", metric="ns_per_open").verdict == "inconclusive"
+
+
+def test_kernels_that_panic_in_every_boot_get_no_further_blocks() -> None:
+    experiment = sequential()
+    baseless = make_case(experiment, workload="stat-walk")
+    for block, variant in product(range(LOOKS[0]), experiment.variants.all()):
+        make_run(variant, baseless, block=block)
+    for run in experiment.runs.order_by("position"):
+        if Run.objects.get(pk=run.pk).state != RunState.QUEUED:
+            continue  # cancelled after two boots of a kernel failed
+        if run.variant.name == "q" or (run.case_id == baseless.pk and run.variant.name != "p"):
+            finish_run(run, outcome=Outcome.PANICKED, blame="kernel", problem="Oops")
+        else:
+            finish_run(run, {"ns_per_open": [1.0, *[CLEAR[run.variant.name][run.block]] * 2]})
+    assert not experiment.runs.filter(state="queued").exists()
+    assert blocks_done(experiment.pk) == LOOKS[0]
 
 
 def test_settling_twice_adds_no_block_twice() -> None:
