@@ -8,6 +8,7 @@ only where the kernels built and booted and nothing got worse.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from lab.comparisons.exports.figures import is_fine, many, told_change
 from lab.comparisons.reply.mail_text import fold, harmless, name
@@ -78,9 +79,15 @@ def why_unsigned(data: ComparisonData, variants: Sequence[VariantData]) -> str:
     failed = next((f for case in data["cases"] for f in case["failures"] if f["variant"] in names), None)
     if failed:
         return f"no Tested-by: a boot of {name(failed['variant'])} ended as {failed['outcome']}"
-    judged = {cell["variant"] for _, metric, cell in _cells(data, names) if metric["primary"]}
-    missing = [variant_name for variant_name in names if variant_name not in judged]
-    return f"no Tested-by: {name(missing[0])} has no verdict" if missing else ""
+    judged = {
+        (cell["variant"], case)
+        for case, metric, cell in _cells(data, names)
+        if metric["primary"] and cell["boots"]
+    }
+    for variant_name, case in product(names, (case["title"] for case in data["cases"])):
+        if (variant_name, case) not in judged:
+            return f"no Tested-by: {name(variant_name)} has no verdict for {name(case)}"
+    return "" if judged else f"no Tested-by: {name(names[0])} has no verdict"
 
 
 def _signer(asked: str) -> str:

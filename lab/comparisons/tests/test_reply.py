@@ -11,7 +11,7 @@ from hypothesis import given
 
 from lab.comparisons.reply.mail_text import columns, cut, fold, name, table
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
-from lab.comparisons.shape import ComparisonData
+from lab.comparisons.shape import ComparisonData, MetricData
 from lab.comparisons.tests.test_texts import matches_golden
 from lab.errors import SpecError
 from lab.tests.comparisons import (
@@ -261,6 +261,25 @@ def test_a_signature_stands_at_the_end_where_nothing_got_worse() -> None:
 def test_a_signature_is_refused_with_its_reason(data: ComparisonData, why: str) -> None:
     draft = write_reply(data, ReplyOptions(signer=ADA))
     assert why in draft.unsigned
+    assert "Tested-by" not in draft.text
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        [],
+        [
+            make_metric(
+                "ns_per_open", [make_cell("p", "inconclusive", boots=0, reason="no valid boot of the base")]
+            )
+        ],
+    ],
+)
+def test_a_workload_without_a_boot_to_compare_forbids_a_signature(metrics: list[MetricData]) -> None:
+    data = one_patch()
+    data["cases"].append(make_case(metrics, "stat-walk"))
+    draft = write_reply(data, ReplyOptions(signer=ADA))
+    assert draft.unsigned == "no Tested-by: p has no verdict for stat-walk (small)"
     assert "Tested-by" not in draft.text
 
 
