@@ -75,7 +75,7 @@ def _control(data: ComparisonData) -> list[str]:
     """Return the base's difference from itself by metric, and how often one was called, over all these metrics."""
     fine = is_fine(data)
     controls = [
-        (metric, cell)
+        (case, metric, cell)
         for case in data["cases"]
         for metric in case["metrics"]
         for cell in metric["cells"]
@@ -85,10 +85,15 @@ def _control(data: ComparisonData) -> list[str]:
         return []
     changes = [
         f"{name(metric['name'], 30)} {name(told_change(cell, fine=fine), 200)}"
-        for metric, cell in controls[:_MOST_CONTROLS]
+        for _, metric, cell in controls[:_MOST_CONTROLS]
     ]
-    called = sum(metric["alarms"]["called"] for metric, _ in controls)
-    compared = sum(metric["alarms"]["compared"] for metric, _ in controls)
+    # The record of a metric is that of its workload, on one machine model: cases of one workload have the same.
+    records = {
+        (case["workload"], case["params"].get("machine"), metric["name"]): metric["alarms"]
+        for case, metric, _ in controls
+    }.values()
+    called = sum(record["called"] for record in records)
+    compared = sum(record["compared"] for record in records)
     flagged = f"wrongly flagged so far: {called:,} of {compared:,}"
     return fold(f"Control, the base against itself: {'; '.join(changes)}, {flagged}.", rest="  ")
 

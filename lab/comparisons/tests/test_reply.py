@@ -232,6 +232,15 @@ def test_hardware_needs_no_such_words() -> None:
     assert "emulated" not in reply(data)
 
 
+def test_the_record_of_the_control_is_counted_once_for_several_cases_of_one_workload() -> None:
+    control = make_metric("ns_per_open", [make_cell("base-again", role="a/a")])
+    cases = [
+        make_case([control], title=f"showgids (small, threads={n})", params={"threads": n}) for n in (1, 2)
+    ]
+    text = " ".join(reply(make_data(cases, [make_variant("base-again", "a/a")])).split())
+    assert "wrongly flagged so far: 1 of 40." in text
+
+
 def test_few_boots_give_a_range_and_not_an_interval() -> None:
     data = one_patch()
     for spread in data["cases"][0]["metrics"][0]["spreads"]:
