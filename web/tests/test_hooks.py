@@ -118,6 +118,11 @@ def test_what_was_answered_is_text(page: Page, hook: Hook, submitter: Client) ->
     assert "<script" not in strip_escaped(text)
 
 
+def test_a_button_that_the_page_lacks_sends_no_test(hook: Hook, submitter: Client) -> None:
+    assert submitter.post(f"/hooks/{hook.pk}/act", {"act": "delete"}).status_code == 400
+    assert not Delivery.objects.filter(event="test").exists()
+
+
 def test_a_delivery_is_sent_again_and_a_test_is_queued(hook: Hook, submitter: Client) -> None:
     delivery = Delivery.objects.get()
     submitter.post(f"/hooks/deliveries/{delivery.pk}/again")

@@ -178,6 +178,10 @@ def test_who_may_not_change_one_is_refused(
     assert viewer.get("/standing/new").status_code == 403
 
 
+def test_a_button_that_the_page_lacks_is_refused(standing: Standing, submitter: Client) -> None:
+    assert submitter.post("/standing/nightly/act", {"act": "pause"}).status_code == 400
+
+
 def test_run_now_enable_and_remove(standing: Standing, submitter: Client) -> None:
     submitter.post("/standing/nightly/act", {"act": "disable"})
     text = submitter.post("/standing/nightly/act", {"act": "run"}, follow=True).content.decode()

@@ -103,6 +103,13 @@ def test_a_check_that_no_kernel_is_there_for_says_so(operator: Client, target: T
     assert "no known-good kernel" in page
 
 
+def test_a_button_that_the_pages_lack_changes_nothing(operator: Client, target: Target) -> None:
+    assert operator.post("/targets/guest/act", {"what": "rename"}).status_code == 400
+    assert operator.post(f"/lab/targets/{target.pk}", {"enabled": "maybe"}).status_code == 400
+    target.refresh_from_db()
+    assert (target.enabled, target.check_asked_at) == (True, None)
+
+
 def test_an_operator_disables_and_enables_it(operator: Client, target: Target) -> None:
     for what, enabled in (("disable", False), ("enable", True)):
         operator.post("/targets/guest/act", {"what": what})

@@ -31,6 +31,7 @@ from lab.people.tokens import (
 )
 from web.access import person
 from web.addresses import client_address
+from web.buttons import pressed
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _SCOPES = {
@@ -150,7 +151,7 @@ def revoke(request: HttpRequest, token_id: str) -> HttpResponse:
 @require_POST
 def change_mails(request: HttpRequest) -> HttpResponse:
     """Turn one's own mails on or off."""
-    on = request.POST.get("on") == "yes"
+    on = pressed(request, "on", ("yes", "no")) == "yes"
     set_finish_mails(person(request), on=on)
     what = "You get a mail" if on else "You get no mail"
     messages.success(request, f"{what} when one of your experiments finishes.")

@@ -16,6 +16,7 @@ from lab.models.states import OPEN_EXPERIMENT
 from lab.people.permissions import may_change
 from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
 from web.access import needs, person
+from web.buttons import pressed
 from web.words import count
 
 
@@ -79,7 +80,7 @@ def _handed_over(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @require_POST
 def keep(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Keep an experiment's files and kernels, or leave them to the retention policy again."""
-    kept = request.POST.get("kept") == "yes"
+    kept = pressed(request, "kept", ("yes", "no")) == "yes"
     keep_for(experiment_id=experiment_id, by=person(request), kept=kept)
     said = (
         "The experiment is kept: the retention policy does not delete its logs, profiles and kernels."

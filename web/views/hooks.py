@@ -24,6 +24,7 @@ from lab.hooks.events import EVENTS
 from lab.hooks.pages import delivery_page, hook_rows
 from lab.models import Hook, Tree
 from web.access import needs, person
+from web.buttons import pressed
 from web.listing import page_number
 
 _KINDS = {
@@ -101,7 +102,7 @@ def act(request: HttpRequest, hook_id: int) -> HttpResponse:
     """Send a test delivery, or remove the hook."""
     by = person(request)
     own_hook(hook_id=hook_id, by=by)
-    if request.POST.get("act") == "remove":
+    if pressed(request, "act", ("test", "remove")) == "remove":
         remove_hook(hook_id=hook_id, by=by)
         messages.success(request, "The hook is removed.")
         return redirect("hooks")

@@ -26,6 +26,7 @@ from lab.targets.fleet import read_fleet
 from lab.targets.health_overview import last_checks
 from lab.targets.quarantine import release_target
 from web.access import needs, person
+from web.buttons import pressed
 from web.listing import (
     back_to_list,
     kept_filters,
@@ -145,7 +146,7 @@ def change_target(request: HttpRequest, target_id: int) -> HttpResponse:
         target = release_target(target_id=target_id, by=person(request))
         messages.success(request, f"{target.name} is released: it boots again.")
         return redirect(back_to_list(request, "lab"))
-    enabled = request.POST.get("enabled") == "yes"
+    enabled = pressed(request, "enabled", ("yes", "no")) == "yes"
     target = set_target_enabled(by=person(request), target_id=target_id, enabled=enabled)
     said = "boots again" if enabled else "is disabled: its current boot finishes, no new boot starts"
     messages.success(request, f"{target.name} {said}.")

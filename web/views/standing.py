@@ -39,6 +39,7 @@ from lab.standing.pages import alert_page, standing_lines, standing_page, unseen
 from lab.trends.repeatability import repeatability
 from web.access import needs, person
 from web.api.auth import LoginLimit
+from web.buttons import pressed
 from web.listing import page_number
 from web.words import duration
 
@@ -122,7 +123,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def act(request: HttpRequest, name: str) -> HttpResponse:
     """Run now, enable, disable, remove."""
-    by, what = person(request), request.POST.get("act", "")
+    by, what = person(request), pressed(request, "act", ("run", "enable", "disable", "remove"))
     try:
         if what == "run":
             run_standing(name=name, by=by)
@@ -130,7 +131,7 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         elif what in ("enable", "disable"):
             enable_standing(name=name, by=by, enabled=what == "enable")
             messages.success(request, f"{name} is {what}d.")
-        elif what == "remove":
+        else:
             remove_standing(name=name, by=by)
             messages.success(request, f"{name} is removed; its experiments stay.")
             return redirect("standings")

@@ -18,6 +18,7 @@ from lab.targets.health_checks import ask_check
 from lab.targets.page import TargetPage, target_page, target_tuning
 from lab.targets.quarantine import release_target
 from web.access import needs, person
+from web.buttons import pressed
 from web.trendchart import Dot, Jump, trend_plot
 from web.words import quantity
 
@@ -32,7 +33,8 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def act(request: HttpRequest, name: str) -> HttpResponse:
     """Release it, have it checked, enable, disable or remove it."""
-    target, what, by = named_target(name), request.POST.get("what", ""), person(request)
+    target, by = named_target(name), person(request)
+    what = pressed(request, "what", ("release", "check", "enable", "disable", "remove"))
     try:
         if what == "remove":
             messages.success(request, f"{remove_target(by=by, target_id=target.pk)} is removed.")
