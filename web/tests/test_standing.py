@@ -178,6 +178,15 @@ def test_who_may_not_change_one_is_refused(
     assert viewer.get("/standing/new").status_code == 403
 
 
+def test_a_password_in_a_git_url_is_not_shown(page: Page, standing: Standing, submitter: Client) -> None:
+    secret = "https://a:secret@example.org/x.git"
+    Standing.objects.update(spec=standing.spec | {"git": secret})
+    assert "https://example.org/x.git" in page("/standing/nightly/")
+    assert "secret@" not in page("/standing/nightly/")
+    row = make_experiment(spec={"git": secret, "cases": []})
+    assert "secret@" not in page(f"/standing/new?from={row.pk}", submitter)
+
+
 def test_a_button_that_the_page_lacks_is_refused(standing: Standing, submitter: Client) -> None:
     assert submitter.post("/standing/nightly/act", {"act": "pause"}).status_code == 400
 

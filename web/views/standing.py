@@ -20,8 +20,9 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from lab.errors import FieldRefused, LabError, UnknownRow
+from lab.experiments.shown_description import shown_description, without_password
 from lab.experiments.spec import toml_mapping
-from lab.experiments.stored_spec import description_as_toml, stored_description
+from lab.experiments.stored_spec import description_as_toml
 from lab.models import Standing
 from lab.people.permissions import may_change
 from lab.standing.alerts import see_alert
@@ -78,7 +79,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
         "every": duration(row.poll_every_s),
         "mine": may_change(request.user, row.owner),
         "push_url": settings.PUBLIC_URL + reverse("forge_push", args=[name]),
-        "toml": description_as_toml(row.spec),
+        "toml": description_as_toml(without_password(row.spec)),
     }
     return render(request, "web/standing.html", ctx)
 
@@ -93,7 +94,7 @@ def new(request: HttpRequest) -> HttpResponse:
     typed = _FRESH | {"toml": _EXAMPLE}
     origin = request.GET.get("from", "")
     if origin.isascii() and origin.isdecimal() and len(origin) < 19:
-        typed["toml"] = description_as_toml(stored_description(int(origin)))
+        typed["toml"] = description_as_toml(shown_description(int(origin)))
     return _form(request, typed, {}, None)
 
 
