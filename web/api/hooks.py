@@ -120,7 +120,7 @@ class Hooks(Resource):
     @action(detail=True, filter_backends=(Known,), filterset_class=None, search_fields=(), ordering_fields=())
     def deliveries(self, request: Request, id: int) -> Response:  # noqa: A002
         """A page of its past and pending deliveries, the newest first."""
-        own_hook(hook_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        self.full_row(id)
         rows = Delivery.objects.filter(hook=id).order_by("-pk")
         keys: Any = self.paginate_queryset(self.filter_queryset(rows.values_list("pk", flat=True)))
         return self.get_paginated_response(read_rows(Delivery.objects.all(), DeliveryRow, keys))
