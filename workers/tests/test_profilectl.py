@@ -201,6 +201,26 @@ def test_lock_waits_come_as_milliseconds_a_boot_with_what_profiling_cost(
     assert "there are: cpu, lock" in said(monkeypatch, capsys, "profile", experiment.pk, "--kind", "locks")[2]
 
 
+def test_show_ends_with_exact_profiles(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = said(monkeypatch, capsys, "show", exact_experiment().experiment_id)
+    assert shown[0] == 0
+    assert "kernfs_fop_open" in shown[1]
+
+
+def test_show_ends_with_the_waiting_profiles_of_the_contention_clock(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = make_experiment(state="done", clock="contention")
+    case = make_case(made)
+    for variant, cycles in ((make_variant(made), 40_000), (make_variant(made, "p"), 4_000)):
+        add_waiting_boots(variant, case, {("showgids", "open", "down_read"): cycles}, kind="waiting")
+    shown = said(monkeypatch, capsys, "show", made.pk)
+    assert shown[0] == 0
+    assert "down_read" in shown[1]
+
+
 def test_counters_that_moved_follow_the_symbols_and_what_was_not_there_says_why(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
