@@ -155,7 +155,7 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
         str, typer.Option(help=", ".join(PRIORITIES), autocompletion=complete.one_of(*PRIORITIES))
     ] = "",
     search: Annotated[
-        str, typer.Option(help="only names that contain this text")
+        str, typer.Option(help="only where name, tree, base or submitter contains this text")
     ] = "",
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="maximum number of rows")] = 30,
     form: Format = TABLE,
