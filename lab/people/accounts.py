@@ -11,7 +11,6 @@ from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core import signing
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Count, QuerySet
 from django.utils.encoding import force_bytes
@@ -112,7 +111,7 @@ def _address(email: str) -> str:
     address = email.strip()
     if address:
         try:
-            validate_email(address)
+            User._meta.get_field("email").run_validators(address)
         except ValidationError:
             raise FieldRefused("email", f'"{address[:60]}" is not a mail address') from None
     return address

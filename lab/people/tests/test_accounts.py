@@ -49,7 +49,9 @@ def test_an_operator_enters_and_removes_an_address(charlie: User) -> None:
     for email in (" alice@lab.example ", ""):
         change_address(by=charlie, user_id=alice.pk, email=email)
         assert User.objects.get(pk=alice.pk).email == email.strip()
-    for email in ("nowhere", "a@lab.example\nBcc: b@lab.example", "a@lab.example, b@lab.example"):
+    # PostgreSQL refuses more than 254 characters.
+    long = f"a@{'.'.join(['b' * 63] * 4)}.example"
+    for email in ("nowhere", "a@lab.example\nBcc: b@lab.example", "a@lab.example, b@lab.example", long):
         with pytest.raises(FieldRefused, match="is not a mail address"):
             change_address(by=charlie, user_id=alice.pk, email=email)
 
