@@ -2,7 +2,7 @@
 """Read bisections for pages: each step and its answer, and the conclusion."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from django.core.paginator import Page
 
 from lab.bisections.search import get_bisection
 from lab.from_attributes import from_attributes
-from lab.models import Bisection, BisectionStep, Revision
+from lab.models import BasePoint, Bisection, BisectionStep, Revision
 from lab.models.bounded import leaf
 from lab.models.states import BisectionState
 from lab.trends.page import RevisionView, StepView, TrendLine
@@ -82,7 +82,7 @@ def bisections_of(line: TrendLine, step: StepView) -> tuple[BisectionLine, ...]:
 
 
 def bisections_of_each(steps: Sequence[tuple[TrendLine, StepView]]) -> list[tuple[BisectionLine, ...]]:
-    """Return the bisections that search each of these steps, in three queries."""
+    """Return the bisections that search each of these steps, in four queries."""
     by_case = _commits_by_case([line for line, _ in steps])
     found = [
         [
@@ -92,9 +92,27 @@ def bisections_of_each(steps: Sequence[tuple[TrendLine, StepView]]) -> list[tupl
         ]
         for line, step in steps
     ]
-    rows = Bisection.objects.select_related("tree", "target").prefetch_related("steps")
-    known = rows.in_bulk({bisection for of in found for bisection in of})
-    return [tuple(_line(known[bisection]) for bisection in of if bisection in known) for of in found]
+    keys = {bisection for of in found for bisection in of}
+    configs = _configs(keys)
+    known = Bisection.objects.select_related("tree", "target").prefetch_related("steps").in_bulk(keys)
+    return [
+        tuple(
+            _line(known[bisection])
+            for bisection in of
+            # Nothing is known of one that has measured nothing yet.
+            if bisection in known and line.config in configs.get(bisection, {line.config})
+        )
+        for (line, _), of in zip(steps, found, strict=True)
+    ]
+
+
+def _configs(bisections: Collection[int]) -> Mapping[int, set[str]]:
+    """Return by bisection the configs of the kernels that it has measured, as trends name them."""
+    points = BasePoint.objects.filter(case__experiment__bisectionstep__bisection__in=bisections)
+    configs: dict[int, set[str]] = defaultdict(set)
+    for bisection, config in points.values_list("case__experiment__bisectionstep__bisection", "config"):
+        configs[bisection].add(config)
+    return configs
 
 
 def _commits_by_case(

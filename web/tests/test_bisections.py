@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from lab.models import Bisection, Tree
+from lab.models import BasePoint, Bisection, Tree
 from lab.tests.factories import make_bisection, make_bisection_step, make_experiment
 from web.tests.conftest import SCRIPT, Page
 
@@ -46,6 +46,16 @@ def test_the_list_says_what_each_search_found(page: Page, searched: Bisection) -
 def test_a_trends_step_leads_to_the_search_for_it(page: Page, stepped: str, searched: Bisection) -> None:
     assert f"/bisections/{searched.pk}/" in page(f"/trends/{stepped}/")
     Bisection.objects.filter(pk=searched.pk).update(params={"threads": 8})
+    assert f"/bisections/{searched.pk}/" not in page(f"/trends/{stepped}/")
+
+
+def test_a_search_with_kernels_of_another_config_is_not_that_of_the_step(
+    page: Page, stepped: str, searched: Bisection
+) -> None:
+    measured = BasePoint.objects.filter(trend=stepped).latest("pk")
+    searched.steps.filter(revision=4).update(experiment=measured.case.experiment_id)
+    assert f"/bisections/{searched.pk}/" in page(f"/trends/{stepped}/")
+    BasePoint.objects.filter(pk=measured.pk).update(trend="0" * 12, config="0" * 8)
     assert f"/bisections/{searched.pk}/" not in page(f"/trends/{stepped}/")
 
 
