@@ -140,6 +140,8 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
     measured = _measured(experiment_id)
     compared = compute_comparisons(experiment_id)
 
+    # A build or boot that is recorded meanwhile takes the same rows in another order.
+    @without_deadlock
     def cancel() -> bool:
         now = timezone.now()
         moved = any(
@@ -155,8 +157,7 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
             _tell_over(experiment_id, by)
         return moved
 
-    # A build or boot that is recorded meanwhile takes the same rows in another order.
-    moved = without_deadlock(cancel)
+    moved = cancel()
     if moved:
         _keep_headline(experiment_id)
     return moved

@@ -85,6 +85,8 @@ def submit_experiment(
         share_sources(prepared.tree, prepared.source, prepared.base, commits, on_progress)
         place = place_of_base(prepared, origin)
 
+    # A build that fails meanwhile takes the same rows in another order.
+    @without_deadlock
     def write() -> Experiment:
         experiment = _write_experiment(prepared, place, by, origin, priority)
         _write_switches(experiment, prepared)
@@ -98,8 +100,7 @@ def submit_experiment(
         on_written(experiment)
         return experiment
 
-    # A build that fails meanwhile takes the same rows in another order.
-    return without_deadlock(write)
+    return write()
 
 
 def find_unfinished(
