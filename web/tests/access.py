@@ -222,6 +222,7 @@ _BODIES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("api-experiments-priority", "POST"): {"priority": "low"},
     ("act_hook", "POST"): {"act": "remove"},
     ("act_standing", "POST"): {"act": "remove"},
+    ("experiment_keep", "POST"): {"kept": "yes"},
     ("api-me", "PATCH"): {"finish_mails": False},
 }
 
