@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import Count
 
-from lab.models import Comparison, Run, Variant
+from lab.models import Case, Comparison, Run, Variant
 from lab.models.states import Role, RunState, VariantState
 from lab.statistics.verdict_words import VERDICTS
 
@@ -15,7 +15,7 @@ OVER = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 @dataclass(slots=True)
 class ExperimentCounts:
-    """Of one experiment. verdicts: of primary metrics of candidates; unjudged: candidates without any."""
+    """Of one experiment. verdicts: of primary metrics of candidates; unjudged: cases in which a candidate has none, over all candidates."""
 
     boots_over: int = 0
     boots_total: int = 0
@@ -26,7 +26,7 @@ class ExperimentCounts:
 
 
 def count_experiments(experiment_ids: Sequence[int]) -> dict[int, ExperimentCounts]:
-    """Count for each of these experiments, in three queries."""
+    """Count for each of these experiments, in four queries."""
     by_experiment = {experiment_id: ExperimentCounts() for experiment_id in experiment_ids}
     runs = Run.objects.filter(experiment__in=by_experiment).order_by()
     for experiment, state, count in runs.values_list("experiment_id", "state").annotate(Count("pk")):
@@ -35,13 +35,15 @@ def count_experiments(experiment_ids: Sequence[int]) -> dict[int, ExperimentCoun
     variants = Variant.objects.filter(experiment__in=by_experiment).values_list(
         "pk", "experiment_id", "state", "role"
     )
+    cases = Case.objects.filter(experiment__in=by_experiment).order_by().values_list("experiment_id")
+    case_numbers = dict(cases.annotate(Count("pk")))
     candidates: set[int] = set()
     for variant, experiment, state, role in variants.order_by():
         pruned, candidate = state == VariantState.PRUNED, role == Role.CANDIDATE
         by_experiment[experiment].pruned += pruned
         by_experiment[experiment].variants += not pruned
-        by_experiment[experiment].unjudged += candidate and not pruned
         if candidate:
+            by_experiment[experiment].unjudged += 0 if pruned else case_numbers.get(experiment, 0)
             candidates.add(variant)
     _count_verdicts(by_experiment, candidates)
     return by_experiment
@@ -52,13 +54,15 @@ def _count_verdicts(by_experiment: Mapping[int, ExperimentCounts], candidates: C
     rows = Comparison.objects.filter(experiment__in=by_experiment, primary=True).order_by(
         "experiment_id", "verdict"
     )
-    judged: set[int] = set()
-    for experiment, variant, verdict in rows.values_list("experiment_id", "variant_id", "verdict"):
+    judged: set[tuple[int, int]] = set()
+    for experiment, variant, case, verdict in rows.values_list(
+        "experiment_id", "variant_id", "case_id", "verdict"
+    ):
         if variant in candidates:
             counts = by_experiment[experiment]
             counts.verdicts[verdict] = counts.verdicts.get(verdict, 0) + 1
-            counts.unjudged -= variant not in judged
-            judged.add(variant)
+            counts.unjudged -= (variant, case) not in judged
+            judged.add((variant, case))
 
 
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB = 0, 1, 2, 3

@@ -45,6 +45,8 @@ OTHERS = {
     "lab.service_urls": "of the lab's own connections",
     "lab.standing.pages": "how much of a list is shown",
     "lab.trends.page": "how much of a list is shown",
+    "lab.trends.other_branches": "how much of a list is shown",
+    "kernels.trees.branches": "how many branches are searched for a commit",
     "lab.runs.rounds": "retakes of the lab",
     "lab.validation_messages": "how many mistakes are named at once",
     "lab.storage": "of the lab's own files",

@@ -285,6 +285,12 @@ def test_a_verdict_is_an_exit_code(ask: As, db: None, verdict: str, code: int) -
     assert experiment["exit_code"] == code
 
 
+def test_a_case_that_no_kernel_finished_is_no_success(ask: As, db: None) -> None:
+    experiment = judged("unchanged")
+    make_case(experiment, workload="stat-walk")
+    assert ask().get(f"experiments/{experiment.pk}/").json()["exit_code"] == 2
+
+
 def test_experiments_are_filtered_searched_and_ordered(ask: As, people: dict[str, User]) -> None:
     worse = judged("regression", name="kernfs rwsem", submitter=people["alice"])
     better = judged("improvement", name="inode hash")
