@@ -14,6 +14,11 @@ _DEADLOCK = "40P01"
 _ATTEMPTS = 3
 
 
+def is_deadlock(exc: OperationalError) -> bool:
+    """Return whether the database ended a statement because of a deadlock."""
+    return getattr(exc.__cause__, "sqlstate", "") == _DEADLOCK
+
+
 def without_deadlock(change: Callable[Given, Result]) -> Callable[Given, Result]:
     """Make a function's change in one transaction, at most three times where it ends in a deadlock.
 
@@ -28,8 +33,7 @@ def without_deadlock(change: Callable[Given, Result]) -> Callable[Given, Result]
                 with transaction.atomic():
                     return change(*args, **named)
             except OperationalError as exc:
-                deadlock = getattr(exc.__cause__, "sqlstate", "") == _DEADLOCK
-                if not deadlock or attempt == _ATTEMPTS or connection.in_atomic_block:
+                if not is_deadlock(exc) or attempt == _ATTEMPTS or connection.in_atomic_block:
                     raise
         raise AssertionError("the last attempt returns or raises")
 

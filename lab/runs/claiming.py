@@ -14,11 +14,12 @@ from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from lab.errors import UnknownRow, one_row
+from lab.leases.deadlocks import is_deadlock
 from lab.leases.prepared import after, run_prepared
 from lab.models import Build, Experiment, Run, Target
 from lab.models.states import BuildState, ExperimentState, RunState, move
@@ -97,6 +98,11 @@ def claim_next_run(*, target: str, by: str, experiment_id: int | None = None) ->
         except IntegrityError:
             # A second process for this target was faster: it boots one kernel at a time.
             return None
+        except OperationalError as exc:
+            # Of two at the very same moment the database may end one.
+            if is_deadlock(exc):
+                return None
+            raise
         if not rows and not Target.objects.filter(name=target).exists():
             raise UnknownRow(f'there is no target "{target}"')
         if not rows:

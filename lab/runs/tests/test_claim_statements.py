@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from lab.leases.prepared import run_prepared
@@ -162,3 +163,21 @@ def _read(node: dict[str, Any]) -> float:
     passed = sum(number for key, number in node.items() if key.startswith("Rows Removed by"))
     own = node["Actual Loops"] * (node["Actual Rows"] + passed) if "Scan" in node["Node Type"] else 0
     return own + sum(map(_read, node.get("Plans", ())))
+
+
+@on_postgres
+@pytest.mark.parametrize("error", [psycopg.errors.DeadlockDetected, psycopg.errors.AdminShutdown])
+def test_a_claim_that_ends_in_a_deadlock_takes_nothing(
+    db: None, monkeypatch: pytest.MonkeyPatch, error: type[psycopg.Error]
+) -> None:
+    make_grid()
+
+    def refuse(*args: Any) -> None:
+        raise OperationalError("ended") from error()
+
+    monkeypatch.setattr("lab.runs.claiming.run_prepared", refuse)
+    if error is psycopg.errors.DeadlockDetected:
+        assert claim_next_run(target="guest", by=ME) is None
+    else:
+        with pytest.raises(OperationalError):
+            claim_next_run(target="guest", by=ME)
