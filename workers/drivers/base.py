@@ -61,6 +61,10 @@ class Microscope:
     accesses: bool = False
 
 
+def ignore_wait() -> None:
+    """Do nothing while a machine starts; it has a name, so that a request can be sent to another process."""
+
+
 @dataclass(frozen=True, slots=True)
 class BootRequest:
     """One boot.
@@ -95,7 +99,7 @@ class BootRequest:
     access: Mapping[str, Any] = field(default_factory=dict)
     way: Way | None = None
     microscope: Microscope | None = None
-    on_wait: Callable[[], None] = lambda: None
+    on_wait: Callable[[], None] = ignore_wait
 
     @property
     def console(self) -> Path:
