@@ -171,10 +171,10 @@ def test_a_thousand_experiments_take_as_few_questions_as_one(
         case, variant = make_case(row), make_variant(row, "p")
         make_run(variant, case)
         judged_row(row, variant)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         many = list_page(ExperimentFilter())
     assert (len(many.lines), many.pages, many.total) == (50, 20, 1000)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         few = list_page(ExperimentFilter(search="kernfs title"))
     assert few.total == 60
     with django_assert_max_num_queries(14):
