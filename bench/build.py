@@ -8,7 +8,8 @@ ccache is at its best: primed by a build of the base at the very path. CPU is us
 the work outside the sandbox.
 
 Over a layer, the objects that make wrote or that the sweep gave a new time are counted beside those that truly differ from the
-base's, line tables aside, with the CPU seconds that gcc takes for these.
+base's, line tables aside, with the CPU seconds that gcc takes for these. "Beside" is what a small compilation took meanwhile, on average: the machine's speed
+changes within an hour by more than what is compared.
 
     python -m bench.build [--edits NAME,...] [--ways NAME,...] [--commits N] [--clean-every N] [--tree debian-6.1] [--home DIR] [--seed N]
 
@@ -32,8 +33,9 @@ import typer
 
 from bench.build_edits import SWITCHES, Edit, commit, edits, names, series
 from bench.build_reach import reach
-from bench.built import HOME, Cost, build, build_base, cpu_seconds, say
+from bench.built import HOME, Cost, build, build_base, say
 from bench.command import run as run_benchmark
+from bench.speed import cpu_seconds
 from kernels.artifacts.store import sha256_of
 from kernels.builds import kbuild
 from kernels.builds.builder import Builder, BuildRequest
@@ -176,7 +178,7 @@ def _costs(
         costs = {}
         for way in generator.sample(ways, len(ways)):
             costs[way] = builds[way]()
-            say(f"    {way} {costs[way].cpu:.1f} CPU s{costs[way].note}")
+            say(f"    {way} {costs[way].cpu:.1f} CPU s, {costs[way].small:.3f} beside{costs[way].note}")
     return costs
 
 
@@ -207,7 +209,7 @@ def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Co
         if ended.status != 0:
             raise CompileFailed(f"the ccache build failed: {kbuild.first_error(lines)}", log=Path(os.devnull))
         sha256 = sha256_of(objects / "vmlinux")
-    return Cost(used[0], sha256)
+    return Cost(used.seconds, used.small, sha256)
 
 
 def _digest(folder: Path) -> str:
@@ -231,13 +233,15 @@ def _result(home: Path, request: BuildRequest, costs: dict[str, Cost]) -> str:
     result = agree
     last = next((cost for cost in reversed(costs.values()) if cost.written), None)
     if last and last.layer:
-        seconds = reach(home, request, last.layer, last.changed)
-        result += f"; {last.written} over the layer, {len(last.changed)} changed: {seconds:.0f} by gcc"
+        used = reach(home, request, last.layer, last.changed)
+        result += f"; {last.written} over the layer, {len(last.changed)} changed: {used.seconds:.0f} by gcc, {used.small:.3f} beside"
     return result
 
 
 def _head(ways: list[str]) -> None:
-    print(f"\nCPU seconds of each edit, and the share of the first of {', '.join(ways)}:\n")
+    print(
+        f"\nCPU seconds of each edit, and the share of the first of {', '.join(ways)}; in brackets the share at equal speed:\n"
+    )
     print(f"| edit | {' | '.join(ways)} | shares | result |\n|---|{'---|' * len(ways)}---|---|", flush=True)
 
 
@@ -245,7 +249,9 @@ def _row(home: Path, request: BuildRequest, name: str, costs: dict[str, Cost], w
     figures = " | ".join(f"{costs[way].cpu:.1f}" if way in costs else "" for way in ways)
     first = costs.get(ways[0])
     shares = ", ".join(
-        f"{way} {costs[way].cpu / first.cpu:.1%}" for way in ways[1:] if first and way in costs
+        f"{way} {costs[way].cpu / first.cpu:.1%} ({costs[way].units / first.units:.1%})"
+        for way in ways[1:]
+        if first and way in costs
     )
     print(f"| {name} | {figures} | {shares} | {_result(home, request, costs)} |", flush=True)
 

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.command import spent
+from bench.speed import Used, cpu_seconds
 from kernels.builds import kbuild
 from kernels.builds.layers import Layers, own_directory
 from kernels.builds.request import BuildRequest
@@ -22,8 +22,8 @@ done < /build/out/objects
 """
 
 
-def reach(home: Path, request: BuildRequest, objects: Path, names: Sequence[str]) -> float:
-    """Compile these objects of a base once more, one after the other; return the CPU seconds.
+def reach(home: Path, request: BuildRequest, objects: Path, names: Sequence[str]) -> Used:
+    """Compile these objects of a base once more, one after the other; return what that used.
 
     objects: the base's object directory, which stays as it is. names: in it. Raises RuntimeError if one does not compile.
     """
@@ -36,8 +36,8 @@ def reach(home: Path, request: BuildRequest, objects: Path, names: Sequence[str]
         (out / "objects").write_text("".join(f"{name}\n" for name in names))
         (own / "work").mkdir()
         place = SandboxPlace(Layer(source), Layer(objects, own_directory(own / "upper")), out, own / "work")
-        before = spent(own=True)
-        ended = run(["bash", "-c", _COMPILE], place, dict(kbuild.ENVIRONMENT), Limits())
+        with cpu_seconds() as used:
+            ended = run(["bash", "-c", _COMPILE], place, dict(kbuild.ENVIRONMENT), Limits())
         if ended.status:
             raise RuntimeError("an object of the base does not compile again by the command that kbuild kept")
-        return spent(own=True) - before
+    return used

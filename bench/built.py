@@ -6,12 +6,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.command import spent
+from bench.speed import cpu_seconds
 from kernels.artifacts.elf_sections import NOTE, sections
 from kernels.artifacts.elf_segments import without_build_id
 from kernels.artifacts.store import Artifact, ArtifactStore, sha256_of
@@ -23,7 +22,7 @@ HOME = Path(tempfile.gettempdir()) / "kperflab-bench-build"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """CPU seconds of one build, the hash of the vmlinux it made, and that of what boots ("" where a way makes none).
+    """CPU seconds of one build and of a small compilation beside it, the hash of the vmlinux it made, and that of what boots ("" where a way makes none).
 
     events: what the front counted. written, changed: over a layer, the objects that make wrote or that the sweep gave a new time,
     and the names of those of them that differ in more than line tables. layer: the base's object directory; None without one.
@@ -31,6 +30,7 @@ class Cost:
     """
 
     cpu: float
+    small: float
     vmlinux: str
     boots: str = ""
     events: Mapping[str, int] = field(default_factory=dict)
@@ -38,6 +38,11 @@ class Cost:
     changed: Sequence[str] = ()
     layer: Path | None = None
     marks: Sequence[str] = ()
+
+    @property
+    def units(self) -> float:
+        """The cost in small compilations: comparable where the machine's speed changed."""
+        return self.cpu / self.small
 
     @property
     def note(self) -> str:
@@ -71,7 +76,8 @@ def build(home: Path, request: BuildRequest, *, layered: bool = True, front: boo
             builder = Builder(home, artifacts=store, layered=layered, front=front, on_built=written.keep)
             artifact = builder.build(request, on_progress=follow)
         return Cost(
-            used[0],
+            used.seconds,
+            used.small,
             sha256_of(artifact.vmlinux),
             hash_of_boot(artifact),
             builder.front_events,
@@ -133,14 +139,6 @@ def hash_of_boot(artifact: Artifact) -> str:
                     data[section.offset : end] = without_build_id(bytes(section.data))
         digest.update(f"{path.name} {len(data)}\n".encode() + data.replace(release, b"-" * len(release)))
     return digest.hexdigest()
-
-
-@contextmanager
-def cpu_seconds() -> Iterator[list[float]]:
-    """CPU seconds used meanwhile, by this process and by all that ended: the sandbox and what it started among them."""
-    used = [-spent(own=True)]
-    yield used
-    used[0] += spent(own=True)
 
 
 def say(text: str) -> None:
