@@ -30,16 +30,7 @@ from kernels.builds.front_sources import SOURCES
 
 FINDS = Path(__file__).resolve().parents[1] / "build" / "front-split"
 FOLDERS = (
-    "kernel",
-    "mm",
-    "fs",
-    "lib",
-    "block",
-    "net/core",
-    "net/ipv4",
-    "drivers/base",
-    "drivers/tty",
-    "crypto",
+    *("kernel", "mm", "fs", "lib", "block", "net/core", "net/ipv4", "drivers/base", "drivers/tty", "crypto"),
 )
 _COMMAND = re.compile(r"^(?:saved)?cmd_\S+ := (\S+) (.*?) -c -o \S+ \S+\.c\b", re.MULTILINE)
 # What the front adds for headers' unused variables: a text that is reduced again would have it twice.

@@ -13,12 +13,8 @@ from lab.errors import SettingWrong
 # Variables that hold a password or a key.
 SECRETS = frozenset(
     (
-        "KPERFLAB_DATABASE",
-        "KPERFLAB_REDIS",
-        "KPERFLAB_SMTP",
-        "AWS_ACCESS_KEY_ID",
-        "AWS_SECRET_ACCESS_KEY",
-        "AWS_SESSION_TOKEN",
+        *("KPERFLAB_DATABASE", "KPERFLAB_REDIS", "KPERFLAB_SMTP", "AWS_ACCESS_KEY_ID"),
+        *("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
     )
 )
 _REFS_FORM = "give ADDRESS refs/heads/BRANCH refs/tags/PATTERN, as often as needed, separated by spaces"

@@ -27,14 +27,7 @@ _CHARSET = re.compile(rb"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECAS
 _STATEFUL = re.compile(r"iso2022|utf7|hz")
 # Codecs that are not for text, or take quadratic time.
 _NO_CHARSETS = {
-    "idna",
-    "punycode",
-    "undefined",
-    "unicode-escape",
-    "raw-unicode-escape",
-    "rot13",
-    "mbcs",
-    "oem",
+    *("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape", "rot13", "mbcs", "oem"),
 }
 _FLOWED = re.compile(rb"(?P<stuffing> ?)(?P<text>[^\n]*?)(?P<cr>\r?)\n")
 

@@ -16,18 +16,8 @@ from kernels.processes.lifeline import Lifeline, lifeline
 # What git and the programs it starts (ssh, git-remote-https) need of our environment. Everything else stays
 # out: a stray GIT_DIR or GIT_INDEX_FILE, a user's aliases, a credential helper that waits for a password.
 PASSED_ON = (
-    "PATH",
-    "HOME",
-    "SSH_AUTH_SOCK",
-    "TMPDIR",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "GIT_SSL_CAINFO",
+    *("PATH", "HOME", "SSH_AUTH_SOCK", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY"),
+    *("NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"),
 )
 FIXED = {
     "LC_ALL": "C",
@@ -43,18 +33,9 @@ FIXED = {
 # Harmless flaws of real history: a mode written with a leading zero, which git reads as the mode without it, and
 # author lines that early or foreign tools wrote. An author, a mail address and a date are only ever shown as text.
 HARMLESS = (
-    "zeroPaddedFilemode",
-    "badTimezone",
-    "badDate",
-    "badDateOverflow",
-    "zeroPaddedDate",
-    "missingSpaceBeforeDate",
-    "missingSpaceBeforeEmail",
-    "missingNameBeforeEmail",
-    "missingEmail",
-    "badEmail",
-    "badName",
-    "missingTaggerEntry",
+    *("zeroPaddedFilemode", "badTimezone", "badDate", "badDateOverflow", "zeroPaddedDate"),
+    *("missingSpaceBeforeDate", "missingSpaceBeforeEmail", "missingNameBeforeEmail", "missingEmail"),
+    *("badEmail", "badName", "missingTaggerEntry"),
 )
 SETTINGS = {
     "core.hooksPath": os.devnull,

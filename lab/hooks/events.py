@@ -21,13 +21,8 @@ from lab.models import Alert, Delivery, Experiment, Hook, Quarantine, User
 from lab.models.states import OPEN_EXPERIMENT, ExperimentState, Role
 
 QUEUED, DONE, FAILED, CANCELLED, ALERT, QUARANTINED, RELEASED = EVENTS = (
-    "experiment.queued",
-    "experiment.done",
-    "experiment.failed",
-    "experiment.cancelled",
-    "alert",
-    "target.quarantined",
-    "target.released",
+    *("experiment.queued", "experiment.done", "experiment.failed", "experiment.cancelled", "alert"),
+    *("target.quarantined", "target.released"),
 )
 TEST: Final = "test"
 _OF_STATE: Final[dict[str, str]] = {

@@ -31,15 +31,7 @@ FIELDS: Final = ("experiment", "build", "run", "target", "queue", "worker", "req
 LONGEST = 16_384
 # They log of each request and task what our own lines say better.
 TALKATIVE: Final = (
-    "celery",
-    "kombu",
-    "amqp",
-    "httpx",
-    "httpcore",
-    "botocore",
-    "boto3",
-    "urllib3",
-    "s3transfer",
+    *("celery", "kombu", "amqp", "httpx", "httpcore", "botocore", "boto3", "urllib3", "s3transfer"),
 )
 
 _about: ContextVar[Mapping[str, Subject]] = ContextVar("kperflab_about", default=MappingProxyType({}))

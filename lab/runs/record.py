@@ -320,13 +320,7 @@ def _columns(claim: Claim, record: RunRecord) -> dict[str, Any]:
 
 def _store_profile(run_id: int, taken: TakenProfile) -> None:
     same = (
-        "kind",
-        "waits",
-        "overhead",
-        "lost",
-        "throttled",
-        "kernel_build_id",
-        "perf_data_sha256",
+        *("kind", "waits", "overhead", "lost", "throttled", "kernel_build_id", "perf_data_sha256"),
         "operations",
     )
     Profile.objects.create(

@@ -15,22 +15,10 @@ MOST_LOAD = 2.0
 # Of a profile's samples: beyond it shares may be off by as much.
 MOST_LOST = 0.01
 # Kinds of console findings that show a kernel in trouble while it was timed.
-TROUBLE = frozenset(
-    {
-        "panic",
-        "oops",
-        "gpf",
-        "bug",
-        "memory",
-        "lockup",
-        "hung-task",
-        "rcu-stall",
-        "warning",
-        "fs",
-        "hardware",
-        "reboot",
-    }
-)
+TROUBLE = {
+    *("panic", "oops", "gpf", "bug", "memory", "lockup", "hung-task", "rcu-stall", "warning"),
+    *("fs", "hardware", "reboot"),
+}
 
 
 def gates(

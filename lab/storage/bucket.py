@@ -19,16 +19,8 @@ from lab.storage.store_settings import CONNECT_S, READ_S, TRIES
 _SESSIONS = local()
 _NOT_THERE = {"404", "NoSuchKey", "NotFound"}
 _REFUSED = {
-    "400",
-    "401",
-    "403",
-    "AccessDenied",
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "AuthorizationHeaderMalformed",
-    "ExpiredToken",
-    "InvalidToken",
-    "InvalidBucketName",
+    *("400", "401", "403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"),
+    *("AuthorizationHeaderMalformed", "ExpiredToken", "InvalidToken", "InvalidBucketName"),
     "PermanentRedirect",
 }
 

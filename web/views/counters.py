@@ -16,16 +16,7 @@ from web.words import NONE, change, number
 
 _FIRST = 20
 _HEADS = (
-    "source",
-    "counter",
-    "variant",
-    "median",
-    "low",
-    "high",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "q",
+    *("source", "counter", "variant", "median", "low", "high", "ratio", "ratio_low", "ratio_high", "q"),
     "certain",
 )
 

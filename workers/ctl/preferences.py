@@ -92,14 +92,8 @@ def read_preferences() -> Preferences:
 
 # Environment variables that the user's own git needs in the user's own tree.
 OF_GIT = (
-    "HOME",
-    "XDG_CONFIG_HOME",
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_CEILING_DIRECTORIES",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_CONFIG_NOSYSTEM",
+    *("HOME", "XDG_CONFIG_HOME", "GIT_DIR", "GIT_WORK_TREE", "GIT_CEILING_DIRECTORIES", "GIT_CONFIG_GLOBAL"),
+    *("GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
 )
 
 

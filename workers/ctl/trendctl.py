@@ -30,16 +30,7 @@ EXIT_FOUND, EXIT_NO_STEP, EXIT_UNTOLD, EXIT_LAB = 0, 1, 2, 3
 # Options of `trend` that only a measurement has, and those of `bisect` that a trend answers.
 _MEASURES = {"case", "boots", "every", "clock", "target"}
 _OF_TREND = {
-    "good",
-    "bad",
-    "series",
-    "tree",
-    "workload",
-    "preset",
-    "metric",
-    "clock",
-    "improvement",
-    "target",
+    *("good", "bad", "series", "tree", "workload", "preset", "metric", "clock", "improvement", "target"),
 }
 
 ClockOption = Annotated[str, typer.Option("--clock", help="wall or instructions")]

@@ -26,14 +26,7 @@ CHASSIS, STATUS, CONTROL = 0, 1, 2
 POWER_DOWN, POWER_UP = 0, 1
 # Words in the library's messages for a refused login; its other messages for logins mean no answer, or "retry".
 REFUSALS = (
-    "password",
-    "Unauthorized",
-    "RAKP4",
-    "Invalid username",
-    "privileg",
-    "privelege",
-    "cipher",
-    "Cipher",
+    *("password", "Unauthorized", "RAKP4", "Invalid username", "privileg", "privelege", "cipher", "Cipher"),
 )
 BUSY = {0xC0, 0xC3, 0xD0, 0xFFFF}
 SHA1 = 1

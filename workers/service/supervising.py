@@ -23,15 +23,7 @@ MARK = "KPERFLAB_SERVICE"
 START_S, STOP_S = 20.0, 90.0
 # What a program needs that it does not read from the home: where things are, and the language of messages.
 PASSED = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "XDG_RUNTIME_DIR",
-    "SSL_CERT_FILE",
+    *("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "SSL_CERT_FILE"),
     "PYTHONDONTWRITEBYTECODE",
 )
 

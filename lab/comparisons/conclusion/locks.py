@@ -11,28 +11,9 @@ from lab.profiles.case_profiles import CPU, case_profiles, watched
 
 # Parts of the names by which kernel code takes, releases and declares locks.
 _LOCKS = (
-    *(
-        "spin_lock",
-        "spin_unlock",
-        "spin_trylock",
-        "spinlock",
-        "mutex",
-        "rwsem",
-        "rw_semaphore",
-        "down_read",
-        "up_read",
-    ),
-    *(
-        "down_write",
-        "up_write",
-        "read_lock",
-        "read_unlock",
-        "write_lock",
-        "write_unlock",
-        "rwlock",
-        "seqlock",
-    ),
-    *("seqcount", "lockref", "bit_lock"),
+    *("spin_lock", "spin_unlock", "spin_trylock", "spinlock", "mutex", "rwsem", "rw_semaphore"),
+    *("down_read", "up_read", "down_write", "up_write", "read_lock", "read_unlock", "write_lock"),
+    *("write_unlock", "rwlock", "seqlock", "seqcount", "lockref", "bit_lock"),
 )
 
 
