@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The parts of a comparison that describe the experiment: what was asked for, the base, the kernels, the environment."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 
 from lab.comparisons.shape import BaseData, EnvironmentData, ExperimentData, SwitchData, VariantData
-from lab.experiments.environment import lab_version, surroundings
+from lab.experiments.environment import lab_version, stored_artifact
 from lab.experiments.shown_description import measure_of
 from lab.from_attributes import attributes, from_attributes
-from lab.models import Experiment
-from lab.models.states import Role
+from lab.models import Experiment, Run
+from lab.models.states import Purpose, Role, RunState
 from workloads.contention import LEAST_MIB, most_cpus
 
 
@@ -52,17 +54,36 @@ def public_location(row: Experiment) -> str:
 
 
 def environment_data(row: Experiment) -> EnvironmentData:
-    """Return the environment of the boots as a boot of the base recorded it."""
+    """Return the environment of the boots as the first boot of the base that finished recorded it."""
+    base = row.variants.select_related("build").filter(role=Role.BASE).first()
+    kernel = stored_artifact(base.build, settings.HOME) if base else None
+    finished = Run.objects.filter(variant=base, purpose=Purpose.MEASURED, state=RunState.DONE)
+    run = finished.first() if base else None
+    environment = run.environment if run else {}
+    guest, host, machine = (_part(environment, name) for name in ("guest", "host", "machine"))
     vcpus, memory_mib = _size(row)
-    return from_attributes(
-        EnvironmentData,
-        surroundings(row, root=settings.HOME),
+    cpus = host.get("host_cpus")
+    return EnvironmentData(
         target=row.target.name,
         driver=row.target.driver,
         vcpus=vcpus,
         memory_mib=memory_mib,
         lab=lab_version(),
+        cpu=str(guest.get("cpu_model", "")),
+        accelerator=str(machine.get("accelerator") or host.get("accelerator") or ""),
+        host_cpu=str(host.get("host_cpu", "")),
+        host_cpus=cpus if isinstance(cpus, int) else 0,
+        host_kernel=str(host.get("host_kernel", "")),
+        emulator=f"QEMU {host['qemu']}" if host.get("qemu") else "",
+        cmdline=str(guest.get("cmdline", "")),
+        config_sha256=kernel.metadata.config_sha256 if kernel else str(environment.get("config_sha256", "")),
+        toolchain=kernel.metadata.toolchain if kernel else "",
     )
+
+
+def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = environment.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _size(row: Experiment) -> tuple[int, int]:
