@@ -33,7 +33,7 @@ import typer
 
 from bench.build_edits import SWITCHES, Edit, commit, edits, names, series
 from bench.build_reach import reach
-from bench.built import HOME, Cost, build, build_base, say
+from bench.built import HOME, Cost, base_request, build, build_base, say
 from bench.command import run as run_benchmark
 from bench.speed import cpu_seconds
 from kernels.artifacts.store import sha256_of
@@ -42,12 +42,11 @@ from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.front_program import compile_front
 from kernels.builds.layers import Layers, over_base, own_directory
 from kernels.builds.request import local_version
-from kernels.builds.toolchain import detect_toolchain
-from kernels.configs.request import ConfigRequest, Fragment, load_fragment
+from kernels.configs.request import Fragment
 from kernels.errors import CompileFailed
 from kernels.files.scratch import scratch
 from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
-from kernels.trees.tree import DEFAULT_ARCHIVES, NamedRevision, import_archive, resolve
+from kernels.trees.tree import DEFAULT_ARCHIVES, NamedRevision
 
 WAYS = ("clean", "ccache", "ours", "front")
 CCACHE_SCRIPT = """set -e
@@ -70,11 +69,7 @@ def main(
     if "ccache" in chosen and shutil.which("ccache", path="/usr/bin") is None:
         print("bench: ccache is missing; run: apt-get install ccache", file=sys.stderr)
         return 2
-    tree = import_archive(archive, DEFAULT_ARCHIVES[archive], home / "trees")
-    base = resolve(tree, "")
-    config = ConfigRequest("tiny", (load_fragment("guest"),))
-    # The tree is Debian's own source package: what the base compiles may answer every later build.
-    request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
+    request = base_request(home, archive)
     over = [way for way in chosen if way != "clean"] or chosen
     layers = {front: build_base(home, request, front=front) for front in sorted({w == "front" for w in over})}
     if "front" in chosen:
@@ -85,7 +80,9 @@ def main(
     primed = _primed(home, request) if "ccache" in chosen else home
     _head(chosen)
     same = True
-    for edit in edits(_some_of(names(), wanted), tree, base, next(iter(layers.values())), generator):
+    for edit in edits(
+        _some_of(names(), wanted), request.tree, request.base, next(iter(layers.values())), generator
+    ):
         say(f"{edit.name}: {', '.join(edit.files)}")
         patched = _patched(request, edit)
         costs = _costs(home, patched, chosen, generator, primed)
@@ -93,7 +90,7 @@ def main(
         _row(home, request, edit.name, costs, chosen)
     if commits:
         _forget_series(home, layers.values())
-    made = series(commits, tree, base, next(iter(layers.values())), generator)
+    made = series(commits, request.tree, request.base, next(iter(layers.values())), generator)
     same &= _built_in_turn(home, request, made, chosen, clean_every)
     touched = any(_digest(path) != digest for path, digest in before.items())
     print(

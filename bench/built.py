@@ -16,6 +16,9 @@ from kernels.artifacts.elf_segments import without_build_id
 from kernels.artifacts.store import Artifact, ArtifactStore, sha256_of
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.structures import FinishedBuild
+from kernels.builds.toolchain import detect_toolchain
+from kernels.configs.request import ConfigRequest, load_fragment
+from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
 
 HOME = Path(tempfile.gettempdir()) / "kperflab-bench-build"
 
@@ -49,6 +52,14 @@ class Cost:
         """The counts of the front, for a line; "" where it had no part."""
         counts = ", ".join(f"{count} {event}" for event, count in sorted(self.events.items()))
         return counts and f" ({counts})"
+
+
+def base_request(home: Path, archive: str) -> BuildRequest:
+    """Return the request of a tree's base; it is Debian's own source package, so what it compiles may answer every later build."""
+    tree = import_archive(archive, DEFAULT_ARCHIVES[archive], home / "trees")
+    base = resolve(tree, "")
+    config = ConfigRequest("tiny", (load_fragment("guest"),))
+    return BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
 
 
 def build_base(home: Path, request: BuildRequest, *, front: bool) -> Path:

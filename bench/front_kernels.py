@@ -24,16 +24,14 @@ from typing import Annotated
 import typer
 
 from bench.build_edits import Edit, commit
-from bench.built import HOME, Cost, build, build_base, say
+from bench.built import HOME, Cost, base_request, build, build_base, say
 from bench.command import run
 from bench.front_changes import KINDS, change
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.front_program import compile_front
 from kernels.builds.layers import Layers
-from kernels.builds.toolchain import detect_toolchain
-from kernels.configs.request import ConfigRequest, load_fragment
 from kernels.errors import CompileFailed
-from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, read_file, resolve
+from kernels.trees.tree import DEFAULT_ARCHIVES, read_file
 
 _HEADER = re.compile(r"/build/linux/((?:include/(?!generated|config)|arch/x86/include/asm)\S+\.h)")
 # Linking keeps one processor busy.
@@ -184,10 +182,7 @@ def main(
 ) -> int:
     """Run the trial, and print all that is known of its changes as a table."""
     until = time.monotonic() + 60 * minutes
-    tree = import_archive(archive, DEFAULT_ARCHIVES[archive], home / "trees")
-    base = resolve(tree, "")
-    config = ConfigRequest("tiny", (load_fragment("guest"),))
-    request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
+    request = base_request(home, archive)
     trial = Trial(home, request, users, seed)
     done = {outcome.number for outcome in trial.outcomes()}
     left = [number for number in range(first, changes) if number not in done]

@@ -16,16 +16,14 @@ from typing import Annotated
 import typer
 
 from bench.build_edits import Edit, commit
-from bench.built import HOME, Cost, build, build_base, say
+from bench.built import HOME, Cost, base_request, build, build_base, say
 from bench.command import run
 from bench.tree_changes import KINDS, Files, change, without_effect
 from kernels.builds.builder import BuildRequest
 from kernels.builds.front_program import compile_front
 from kernels.builds.layers import Layers
-from kernels.builds.toolchain import detect_toolchain
-from kernels.configs.request import ConfigRequest, load_fragment
 from kernels.errors import CompileFailed
-from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from kernels.trees.tree import DEFAULT_ARCHIVES
 
 # By name: over a layer, by the front.
 WAYS = {"clean": (False, False), "gcc": (True, False), "front": (True, True)}
@@ -46,10 +44,7 @@ def main(
     seed: int = 1,
 ) -> int:
     """Build the kernels, and print a row for each."""
-    tree = import_archive(archive, DEFAULT_ARCHIVES[archive], home / "trees")
-    base = resolve(tree, "")
-    config = ConfigRequest("tiny", (load_fragment("guest"),))
-    request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
+    request = base_request(home, archive)
     objects, _ = (build_base(home, request, front=front) for front in (False, True))
     compile_front(Layers(home).objects / "front")
     print(
@@ -57,11 +52,13 @@ def main(
     )
     good = True
     for number in range(first, first + kernels):
-        files = Files(tree, base, objects)
+        files = Files(request.tree, request.base, objects)
         kinds = kinds_of(number, changes, seed)
         places = change(files, kinds, random.Random(f"{seed} {number}"))
         say(f"{number}: {places}")
-        patched = replace(request, revision=commit(tree, base, Edit(f"kernel-{number}", files.changed)))
+        patched = replace(
+            request, revision=commit(request.tree, request.base, Edit(f"kernel-{number}", files.changed))
+        )
         costs = {way: _build(home, patched, way) for way in WAYS}
         boots = {cost.boots if cost else None for cost in costs.values()}
         clean = costs["clean"]
