@@ -37,6 +37,11 @@ def change(ratio: float | None, *, fine: bool = False) -> str:
     return f"{percent(100 * (ratio - 1), fine=fine)}%"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 boot, 1,825 boots."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def duration(seconds: float | None) -> str:
     """Return a span of time in at most two units: 0.72 s, 46 s, 12 min 5 s, 2 h 3 min, 3 d 4 h; a dash where there is none."""
     if seconds is None or not math.isfinite(seconds):

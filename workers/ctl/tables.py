@@ -8,11 +8,10 @@ never as markup.
 from rich.console import Console
 from rich.text import Text
 
-from lab.figures import duration
+from lab.figures import counted, duration
 from workers.ctl.clients.base import Json
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_table
-from workers.ctl.terminal import count
 
 
 def show_preview(console: Console, preview: Json) -> None:
@@ -28,7 +27,7 @@ def show_preview(console: Console, preview: Json) -> None:
     boots = f"{preview['boots']:,} boots"
     if preview["fewest"] != preview["boots"]:
         boots = f"{preview['fewest']:,} to {boots}"
-    line = f"{count(preview['builds'], 'kernel')} to build, {boots}, {_time(preview)}"
+    line = f"{counted(preview['builds'], 'kernel')} to build, {boots}, {_time(preview)}"
     console.print(Text(plain_line(line)), soft_wrap=True)
     for detectable in preview["detectable"]:
         # A lab of an older version does not say why.

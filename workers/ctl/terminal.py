@@ -14,7 +14,7 @@ from datetime import datetime
 from rich.console import Console
 from rich.text import Text
 
-from lab.figures import duration
+from lab.figures import counted, duration
 from workers.ctl.clients.base import Json
 from workers.ctl.plaintext import plain_line
 
@@ -40,11 +40,6 @@ def narration(console: Console) -> Iterator[Callable[[str], None]]:
             console.print(Text(f"  {thing}", style="dim"), soft_wrap=True)
 
     yield say
-
-
-def count(number: int, thing: str) -> str:
-    """Return a number with its noun: 1 kernel, 2 kernels."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def show_head(console: Console, experiment: Json, where: str) -> None:
@@ -106,8 +101,8 @@ def show_outcomes(
     variants = sum(part["state"] != "pruned" for part in parts)
     console.print(
         Text(
-            f"{count(variants, 'variant')}, {count(len(built) - reused, 'kernel')} built, {reused} found built; "
-            f"{now['boots_done'] - left_out} of {count(now['boots_total'], 'boot')} counted"
+            f"{counted(variants, 'variant')}, {counted(len(built) - reused, 'kernel')} built, {reused} found built; "
+            f"{now['boots_done'] - left_out} of {counted(now['boots_total'], 'boot')} counted"
             + (f", {left_out} left out" if left_out else "")
         ),
         soft_wrap=True,
@@ -124,7 +119,7 @@ def show_outcomes(
             _went_wrong(console, line, f"console: labctl log --run {run['id']}{options}")
     cancelled = Counter(run["problem"] for run in runs if run["state"] == "cancelled")
     for problem, number in cancelled.items():
-        line = f"{count(number, 'boot')} not made: {problem}"
+        line = f"{counted(number, 'boot')} not made: {problem}"
         console.print(Text(plain_line(line), style="yellow"), soft_wrap=True)
 
 

@@ -13,7 +13,6 @@ from lab.comparisons.conclusion.fragments import (
     at_cpus,
     baseless,
     case_name,
-    counted,
     fragment,
     metric_names,
     shift,
@@ -22,7 +21,7 @@ from lab.comparisons.conclusion.headline import headline
 from lab.comparisons.conclusion.next_step import NextStep, next_step
 from lab.comparisons.conclusion.outcomes import TRUSTED, WORDS, CaseOutcome, control_of, outcomes
 from lab.comparisons.shape import CaseConclusionData, ConclusionData, NextStepData, OutcomeData
-from lab.figures import change
+from lab.figures import change, counted
 from lab.from_attributes import from_attributes
 
 PARAGRAPH = 600

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from lab.comparisons.conclusion.facts import CaseFacts, FailedBoots, MetricFact
 from lab.comparisons.conclusion.outcomes import TRUSTED, CaseOutcome, in_doubt
-from lab.figures import change, percent
+from lab.figures import change, counted, percent
 from lab.one_line import plain
 
 DIRECTION = {"regression": "worse", "improvement": "better"}
@@ -32,11 +32,6 @@ def listed(words: Iterable[str], many: str) -> str:
     """Return one or two words joined by "and"; for more words, their number: "3 kernels". many: the plural noun."""
     each = list(dict.fromkeys(words))
     return " and ".join(each) if len(each) <= 2 else f"{len(each)} {many}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: 1 boot, 1,825 boots."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def at_cpus(point: MetricFact) -> str:

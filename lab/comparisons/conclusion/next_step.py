@@ -7,9 +7,9 @@ from math import ceil
 from typing import Literal
 
 from lab.comparisons.conclusion.facts import Facts
-from lab.comparisons.conclusion.fragments import counted, listed, name
+from lab.comparisons.conclusion.fragments import listed, name
 from lab.comparisons.conclusion.outcomes import TRUSTED, CaseOutcome
-from lab.figures import change, duration
+from lab.figures import change, counted, duration
 
 Action = Literal[
     "nothing", "wait", "fix", "repeat", "boots", "target", "contention-clock", "instruction-clock", "compare"

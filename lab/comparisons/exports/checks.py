@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lab.comparisons.exports.figures import is_fine, many, own_medians, sides, told_change
+from lab.comparisons.exports.figures import is_fine, own_medians, sides, told_change
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData, VariantData
+from lab.figures import counted
 from lab.one_line import plain
 from lab.statistics.verdict_words import shown_verdict
 
@@ -71,7 +72,9 @@ def _boots(case: CaseData, roles: dict[str, str]) -> Iterator[ReportCheck]:
     for failure in case["failures"]:
         # A base that panics says nothing about the patches.
         ours = failure["blame"] == "lab" or roles.get(failure["variant"]) != "candidate"
-        message = plain(f"{many(failure['boots'])} ended as {failure['outcome']}: {failure['problem']}")
+        message = plain(
+            f"{counted(failure['boots'], 'boot')} ended as {failure['outcome']}: {failure['problem']}"
+        )
         name = f"{plain(failure['variant'])}: boots"
         yield ReportCheck(plain(case["title"]), name, "error" if ours else "failed", message)
 

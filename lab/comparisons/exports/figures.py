@@ -25,11 +25,6 @@ def after_headline(data: ComparisonData) -> str:
     return conclusion["text"].removeprefix(conclusion["headline"]).strip()
 
 
-def many(boots: int) -> str:
-    """1 boot, 5 boots."""
-    return f"{boots:,} boot{'' if boots == 1 else 's'}"
-
-
 def interval(cell: CellData | EffectData | ShiftData, *, fine: bool = False) -> str:
     """An interval: [-1.2%, +24.5%], or nothing."""
     if cell["low"] is None or cell["high"] is None:

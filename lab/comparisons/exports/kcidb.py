@@ -23,12 +23,13 @@ from django.conf import settings
 from kernels.architecture import BUILT
 from kernels.mails.stored_diff import diff_of
 from lab.comparisons.described import public_location
-from lab.comparisons.exports.figures import doubt, many, told_change
+from lab.comparisons.exports.figures import doubt, told_change
 from lab.comparisons.page import comparison_data
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, FailureData, MetricData
 from lab.errors import SpecError
 from lab.experiments.environment import stored_artifact
 from lab.experiments.page import get_experiment
+from lab.figures import counted
 from lab.models import Build, Experiment, Run, Variant
 from lab.models.states import BuildState, RunState
 from lab.one_line import plain
@@ -187,7 +188,7 @@ def _failed(of: _Of, case: CaseData, failure: FailureData, number: int) -> Item:
     if failure["blame"] == "lab":
         status = "MISS" if failure["outcome"] == "lost" else "ERROR"
     path = "boot" if failure["outcome"] in _OF_BOOTING else _path(case)
-    comment = f"{many(failure['boots'])} of {of.variant.name} ended as {failure['outcome']}"
+    comment = f"{counted(failure['boots'], 'boot')} of {of.variant.name} ended as {failure['outcome']}"
     return _test(
         of,
         path,

@@ -13,12 +13,11 @@ from lab.comparisons.exports.figures import (
     doubt,
     interval,
     is_fine,
-    many,
     model_and_machine_lines,
     own_medians,
 )
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
-from lab.figures import change, number
+from lab.figures import change, counted, number
 from lab.one_line import plain
 from lab.statistics.verdict_words import CHANGES, CONTROLS, shown_verdict
 
@@ -124,7 +123,7 @@ def _failures(data: ComparisonData) -> Iterator[str]:
         if variant["state"] == "failed"
     ]
     failures += [
-        f"{code(failure['variant'])}, {code(case['title'])}: {many(failure['boots'])} ended as {failure['outcome']}: {code(failure['problem'])}"
+        f"{code(failure['variant'])}, {code(case['title'])}: {counted(failure['boots'], 'boot')} ended as {failure['outcome']}: {code(failure['problem'])}"
         for case in data["cases"]
         for failure in case["failures"]
     ]
@@ -137,7 +136,6 @@ def _method(data: ComparisonData) -> str:
     asked, where = data["experiment"], data["environment"]
     boots = f"{'up to ' if asked['sequential'] else ''}{asked['boots']} boots of each kernel in random order"
     clock = CLOCK_WORDS.get(asked["clock"], "wall clock")
-    machine = f"{where['vcpus']} vCPU{'s' if where['vcpus'] != 1 else ''}" + (
-        f", {code(where['accelerator'])}" if where["accelerator"] else ""
-    )
+    machine = counted(where["vcpus"], "vCPU")
+    machine += f", {code(where['accelerator'])}" if where["accelerator"] else ""
     return f"<sub>{boots}, {clock}, {machine}. Medians of boots; a verdict depends on the interval of a change, not on its size.</sub>"

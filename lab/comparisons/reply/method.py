@@ -6,6 +6,7 @@ import re
 from lab.comparisons.exports.figures import CLOCK_WORDS, is_fine, own_medians, told_change
 from lab.comparisons.reply.mail_text import fold, name
 from lab.comparisons.shape import ComparisonData
+from lab.figures import counted
 
 _COUNTED = (
     "Instructions were counted in an emulated guest of one CPU. Caches, branch prediction, contention between CPUs "
@@ -101,7 +102,7 @@ def _control(data: ComparisonData) -> list[str]:
 def environment(data: ComparisonData) -> list[str]:
     """Return the lines on target, host, kernel, config and toolchain, and the permalink."""
     where, base = data["environment"], data["base"]
-    cpus = f"{where['vcpus']} vCPU{'s' if where['vcpus'] != 1 else ''}"
+    cpus = counted(where["vcpus"], "vCPU")
     emulator = ", ".join(filter(None, (where["accelerator"], where["emulator"])))
     host = (
         f"{where['host_cpus']} x {where['host_cpu']}, Linux {where['host_kernel']}"

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from lab.comparisons.exports.figures import is_fine, many, told_change
+from lab.comparisons.exports.figures import is_fine, told_change
 from lab.comparisons.reply.mail_text import fold, harmless, name
 from lab.comparisons.reply.method import environment, method
 from lab.comparisons.reply.table import case_lines, shown_metrics
 from lab.comparisons.shape import CellData, ComparisonData, EffectData, MetricData, VariantData
 from lab.errors import SpecError
+from lab.figures import counted
 
 # More would make the mail too long: the page has all of it.
 _MOST_VARIANTS, _MOST_LINES = 16, 12
@@ -202,7 +203,7 @@ def _failures(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
         if failure["variant"] in names
     ]
     lines += [
-        f"{name(failure['variant'], 60)}, {name(case['title'])}: {many(failure['boots'])} ended as {failure['outcome']}: {name(failure['problem'], 200)}"
+        f"{name(failure['variant'], 60)}, {name(case['title'])}: {counted(failure['boots'], 'boot')} ended as {failure['outcome']}: {name(failure['problem'], 200)}"
         for case, failure in failures
         if failure["blame"] != "lab"
     ]
