@@ -9,11 +9,11 @@ from django.db import transaction
 from lab.bisections.outcome import refused
 from lab.bisections.search import attach, conclude_step, settle_step, step_spec, take_step
 from lab.bisections.start import BisectionRequest, unfinished_or_new
-from lab.errors import FieldRefused, LabError, NotAllowed, SpecError, SubmissionRejected, UnknownRow
+from lab.errors import FieldRefused, LabError, SpecError, SubmissionRejected, UnknownRow
 from lab.from_attributes import attributes
 from lab.models import Bisection, BisectionStep, Experiment, Tree, User
 from lab.models.states import BisectionState, ExperimentState
-from lab.people.permissions import may
+from lab.people.permissions import check_may
 from lab.submission.blame import field_at_fault
 from lab.submission.parts import find_target
 from lab.submission.submit import find_unfinished, submit_experiment
@@ -27,8 +27,7 @@ def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
 
     Raises NotAllowed, UnknownRow, and FieldRefused for "bisect" where there is nothing to search.
     """
-    if not may(by, "submit"):
-        raise NotAllowed(f"{by.username} is a {by.role}: only submitters and operators can start bisections")
+    check_may(by, "submit", "start bisections")
     page = trend_page(trend)
     step = next((view for view in page.steps if view.bad.commit == commit), None)
     if step is None:

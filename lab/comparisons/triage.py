@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
+from lab.errors import FieldRefused, Outdated, UnknownRow
 from lab.harmful_characters import check_field
 from lab.models import Case, Comparison, Triage, User
 from lab.models.states import Role
-from lab.people.permissions import may
+from lab.people.permissions import check_may
 from lab.statistics.verdict_words import kind_of
 
 # A commit as people write it, such as 1da177e4c3f4 ("mm: a subject"), or a link.
@@ -43,8 +43,7 @@ def decide(*, by: User, on: Regression, decision: Decision, seen: int | None) ->
     Raises NotAllowed, UnknownRow where no regression was called, Outdated where somebody has decided since,
     FieldRefused for "state", "fixed_by" and "reason".
     """
-    if not may(by, "submit"):
-        raise NotAllowed(f"{by.username} is a {by.role}: only submitters and operators can triage")
+    check_may(by, "submit", "triage")
     kept = _checked(decision)
     with transaction.atomic():
         # Decisions on one case queue up at its row; SQLite has one writer anyway.

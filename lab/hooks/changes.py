@@ -18,7 +18,7 @@ from lab.hooks.request import Event as SentEvent
 from lab.hooks.request import key_of, new_secret, request_for
 from lab.models import Delivery, Experiment, Hook, Tree, User
 from lab.models.states import DeliveryState, move
-from lab.people.permissions import may, may_change
+from lab.people.permissions import check_may, may_change
 from lab.validation_messages import nearest
 
 MOST_HOOKS = 20
@@ -44,8 +44,7 @@ class HookFields:
 
 def make_hook(*, by: User, fields: HookFields, scopes: Sequence[str] | None = None) -> Hook:
     """Make a hook of one's own. Raises NotAllowed, FieldRefused with the name of the field."""
-    if not may(by, "submit", scopes=scopes):
-        raise NotAllowed(f"{by.username} is a {by.role}: only submitters and operators can create hooks")
+    check_may(by, "submit", "create hooks", scopes=scopes)
     if Hook.objects.filter(owner=by).count() >= MOST_HOOKS:
         raise FieldRefused("name", f"you have {MOST_HOOKS} hooks, the maximum: remove one of them first")
     return _save(Hook(owner=by), fields)

@@ -9,7 +9,7 @@ from lab.errors import FieldRefused, NotAllowed
 from lab.harmful_characters import check_field
 from lab.models import Experiment, Note, Revision, Run, User
 from lab.notes.pages import get_note
-from lab.people.permissions import may, may_change
+from lab.people.permissions import check_may, may_change
 
 LONGEST = 10_000
 
@@ -27,10 +27,7 @@ def write_note(
 
     Raises NotAllowed, FieldRefused for "text" and for "trend" without a revision.
     """
-    if not may(author, "submit"):
-        raise NotAllowed(
-            f"{author.username} is a {author.role}: only submitters and operators can write notes"
-        )
+    check_may(author, "submit", "write notes")
     if sum(subject is not None for subject in (experiment, run, revision)) != 1:
         raise FieldRefused("experiment", "a note belongs to exactly one experiment, run or revision")
     if trend and revision is None:

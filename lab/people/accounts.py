@@ -16,9 +16,9 @@ from django.db.models import Count, QuerySet
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from lab.errors import FieldRefused, NotAllowed, UnknownRow, one_row
+from lab.errors import FieldRefused, UnknownRow, one_row
 from lab.models import User
-from lab.people.permissions import may
+from lab.people.permissions import check_may
 
 
 def invite(*, by: User, username: str, email: str = "", role: str = User.Role.SUBMITTER) -> User:
@@ -26,7 +26,7 @@ def invite(*, by: User, username: str, email: str = "", role: str = User.Role.SU
 
     Raises NotAllowed, FieldRefused for "username", "email" and "role".
     """
-    _must_operate(by)
+    check_may(by, "operate", "manage accounts")
     name, address = username.strip(), _address(email)
     try:
         UnicodeUsernameValidator()(name[:150])
@@ -56,7 +56,7 @@ def password_link(user: User) -> tuple[str, str]:
 
 def change_role(*, by: User, user_id: int, role: str) -> User:
     """Give somebody another role. Raises NotAllowed, UnknownRow, FieldRefused for "role"."""
-    _must_operate(by)
+    check_may(by, "operate", "manage accounts")
     _must_be_role(role)
     with transaction.atomic():
         user = _locked(user_id)
@@ -74,7 +74,7 @@ def change_address(*, by: User, user_id: int, email: str) -> User:
 
     People cannot change their own: the lab would send mails to any address.
     """
-    _must_operate(by)
+    check_may(by, "operate", "manage accounts")
     user = get_user(user_id)
     user.email = _address(email)
     user.save(update_fields=["email"])
@@ -86,7 +86,7 @@ def set_active(*, by: User, user_id: int, active: bool) -> User:
 
     Raises NotAllowed, UnknownRow, FieldRefused for "active".
     """
-    _must_operate(by)
+    check_may(by, "operate", "manage accounts")
     with transaction.atomic():
         user = _locked(user_id)
         if not active:
@@ -115,11 +115,6 @@ def _address(email: str) -> str:
         except ValidationError:
             raise FieldRefused("email", f'"{address[:60]}" is not a mail address') from None
     return address
-
-
-def _must_operate(by: User) -> None:
-    if not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: only operators can manage accounts")
 
 
 def _must_be_role(role: str) -> None:

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 
+from lab.errors import NotAllowed
 from lab.models.people import User
 
 # read: look at everything; submit: submit, cancel, note, triage; operate: run the lab, act on others' work.
@@ -29,6 +30,13 @@ def may(user: User | AnonymousUser, action: Action, *, scopes: Sequence[str] | N
     if not user.is_active:
         return False
     return ACTIONS.index(action) <= ACTIONS.index(_OF_ROLE[user.role])
+
+
+def check_may(user: User | None, action: Action, doing: str, *, scopes: Sequence[str] | None = None) -> None:
+    """Raise NotAllowed unless a user may do this; None, at this machine's own terminal, may. doing: in words, such as "write notes"."""
+    if user is not None and not may(user, action, scopes=scopes):
+        who = "operators" if action == "operate" else "submitters and operators"
+        raise NotAllowed(f"{user.username} is a {user.role}: only {who} can {doing}")
 
 
 def may_change(

@@ -7,10 +7,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from lab.errors import NotAllowed, Outdated, UnknownRow
+from lab.errors import Outdated, UnknownRow
 from lab.models import Build, Run, User
 from lab.models.states import BuildState, RunState, move
-from lab.people.permissions import may
+from lab.people.permissions import check_may
 from lab.runs.blocks import leave_block
 from lab.runs.claim import UNCLAIMED, Claim, Kind
 from lab.targets.quarantine import note_fault
@@ -71,8 +71,7 @@ def take_back(*, by: User | None, kind: Kind, work: int, lease: str = "") -> str
     lease: the claim that the operator saw, as `lease_name` returns it, "" for any claim.
     Raises NotAllowed, UnknownRow, Outdated where that claim is over.
     """
-    if by is not None and not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: only operators can take claims back")
+    check_may(by, "operate", "take claims back")
     model: type[Build] | type[Run] = Build if kind == "build" else Run
     row = model.objects.filter(pk=work).first()
     if row is None:

@@ -17,12 +17,12 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from lab.errors import NotAllowed, one_row
+from lab.errors import one_row
 from lab.figures import percent
 from lab.hooks.events import tell_alert
 from lab.models import Alert, Revision, Standing, User
 from lab.models.states import ExperimentState
-from lab.people.permissions import may
+from lab.people.permissions import check_may
 from lab.standing.quiet_hours import is_quiet
 from lab.trends.page import Point, StepView, TrendPage, fed_by
 
@@ -157,9 +157,6 @@ def _text(standing: Standing, alerts: Sequence[Alert]) -> str:
 
 def see_alert(*, alert_id: int, by: User, scopes: Sequence[str] | None = None) -> Alert:
     """Note that a person has seen an alert; only the first is kept. Raises UnknownRow, NotAllowed."""
-    if not may(by, "submit", scopes=scopes):
-        raise NotAllowed(
-            f"{by.username} is a {by.role}: only submitters and operators can mark alerts as seen"
-        )
+    check_may(by, "submit", "mark alerts as seen", scopes=scopes)
     Alert.objects.filter(pk=alert_id, seen_at=None).update(seen_by=by, seen_at=timezone.now())
     return one_row(Alert.objects.filter(pk=alert_id), f"alert {alert_id}")

@@ -19,7 +19,7 @@ from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.experiments.stored_spec import without_defaults
 from lab.from_attributes import attributes
 from lab.models import Standing, Tree, User
-from lab.people.permissions import may, may_change
+from lab.people.permissions import check_may, may_change
 from lab.standing.quiet_hours import is_quiet, quiet_until
 from lab.submission.git_addresses import check_address
 from lab.submission.parts import find_target
@@ -61,10 +61,7 @@ def make_standing(*, by: User, fields: StandingFields, scopes: Sequence[str] | N
 
     Raises NotAllowed, FieldRefused with the field's name, and for the description SpecError and SubmissionRejected.
     """
-    if not may(by, "submit", scopes=scopes):
-        raise NotAllowed(
-            f"{by.username} is a {by.role}: only submitters and operators can create standing experiments"
-        )
+    check_may(by, "submit", "create standing experiments", scopes=scopes)
     return _save(Standing(owner=by), fields, by)
 
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
-from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow, one_row
+from lab.errors import FieldRefused, Outdated, UnknownRow, one_row
 from lab.models import Bisection, Experiment, Run, Target, User
 from lab.models.storable import storable, storable_text
-from lab.people.permissions import may
+from lab.people.permissions import check_may
 from lab.targets.access_schema import read_access, read_tuning
 from lab.targets.drivers import DRIVERS, MACHINES
 from lab.targets.usable import leave_unusable
@@ -46,7 +46,7 @@ CHANGEABLE: Final = tuple(column.name for column in fields(TargetFields))
 
 def add_target(*, by: User | None, wanted: TargetFields) -> Target:
     """Add a target. Raises NotAllowed, FieldRefused naming the field."""
-    _allowed(by)
+    check_may(by, "operate", "add, change, enable and disable targets")
     columns = _checked(wanted, None)
     try:
         with transaction.atomic():
@@ -63,7 +63,7 @@ def change_target(
     seen: `fingerprint` of the target that the person saw; None changes it in any state.
     Raises NotAllowed, UnknownRow, FieldRefused, Outdated where it was changed since it was seen.
     """
-    _allowed(by)
+    check_may(by, "operate", "add, change, enable and disable targets")
     try:
         with transaction.atomic():
             row = _changed(_locked(target_id), changes, seen)
@@ -91,7 +91,7 @@ def has_past(target_id: int) -> bool:
 
 def remove_target(*, by: User | None, target_id: int) -> str:
     """Delete a target that never booted anything; returns its name. Raises NotAllowed, UnknownRow, FieldRefused."""
-    _allowed(by)
+    check_may(by, "operate", "add, change, enable and disable targets")
     row = get_target(target_id)
     try:
         row.delete()
@@ -107,7 +107,7 @@ def set_target_enabled(*, by: User | None, target_id: int, enabled: bool) -> Tar
 
     Raises NotAllowed, UnknownRow.
     """
-    _allowed(by)
+    check_may(by, "operate", "add, change, enable and disable targets")
     target = get_target(target_id)
     target.enabled = enabled
     target.save(update_fields=["enabled"])
@@ -127,13 +127,6 @@ def named_target(name: str) -> Target:
     if name not in names:
         raise UnknownRow(f'there is no target "{name}"; {nearest(name, names)}')
     return get_target(names[name])
-
-
-def _allowed(by: User | None) -> None:
-    if by is not None and not may(by, "operate"):
-        raise NotAllowed(
-            f"{by.username} is a {by.role}: only operators can add, change, enable and disable targets"
-        )
 
 
 def _locked(target_id: int) -> Target:

@@ -14,11 +14,11 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
-from lab.errors import FieldRefused, NotAllowed
+from lab.errors import FieldRefused
 from lab.leases.prepared import after
 from lab.models import Build, HealthCheck, Run, Target, Tree, User, Variant
 from lab.models.states import BuildState, ExperimentState, Outcome, Role, RunState
-from lab.people.permissions import may
+from lab.people.permissions import check_may
 from lab.storage.artifacts import is_kept
 from lab.targets.changes import get_target
 from lab.targets.quarantine import note_fault, note_success
@@ -55,8 +55,7 @@ class Checked:
 
 def ask_check(*, by: User | None, target_id: int) -> Target:
     """Have a target checked as soon as it boots nothing. Raises NotAllowed, UnknownRow, FieldRefused."""
-    if by is not None and not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: only operators can request health checks")
+    check_may(by, "operate", "request health checks")
     target = get_target(target_id)
     known_kernel(target)
     if target.quarantined_at is not None or not target.enabled:

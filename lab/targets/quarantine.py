@@ -8,11 +8,11 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from lab.errors import NotAllowed, UnknownRow
+from lab.errors import UnknownRow
 from lab.hooks.events import tell_quarantine
 from lab.models import Quarantine, Target, User
 from lab.models.storable import storable_text
-from lab.people.permissions import may
+from lab.people.permissions import check_may
 from lab.targets.usable import leave_unusable
 
 # This many of the lab's faults, one after the other without a good boot in between.
@@ -38,8 +38,7 @@ def note_success(target_id: int) -> None:
 
 def release_target(*, target_id: int, by: User | None) -> Target:
     """Let a target boot again; by: None at this machine's own terminal. Raises NotAllowed, UnknownRow."""
-    if by is not None and not may(by, "operate"):
-        raise NotAllowed(f"{by.username} is a {by.role}: only operators can release targets")
+    check_may(by, "operate", "release targets")
     rows = Target.objects.filter(pk=target_id)
     # The operator says that the fault is gone: a health check will show.
     over = {"quarantined_at": None, "quarantine_reason": "", "faults": 0, "check_asked_at": timezone.now()}
