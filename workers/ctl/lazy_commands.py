@@ -11,10 +11,10 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from workers.ctl.examples import add_examples
-
 # "module:function" below workers.ctl, or the module alone where the function has the command's name; or a group.
 Place = str | typer.Typer
+# The ends of commands' help: the lines that call them.
+EXAMPLES = Path(__file__).with_name("examples.txt").read_text().splitlines()
 
 
 class LateGroup(TyperGroup):
@@ -65,6 +65,21 @@ def load(place: str, name: str) -> Any:
     alone.callback()(lambda: None)
     alone.command(name)(getattr(import_module(f"workers.ctl.{module}"), function))
     return get_group(alone).commands[name]
+
+
+def examples_of(path: str) -> list[str]:
+    """Return the examples of a command by its path, such as "target list"."""
+    return [line for line in EXAMPLES if f"labctl {path} " in f"{line} "]
+
+
+def add_examples(command: Any, path: str) -> Any:
+    """Put a command's examples at the end of its help, once; returns the command."""
+    lines = [] if isinstance(command, TyperGroup) else examples_of(path)
+    # Typer folds a paragraph into one line, so each example is one.
+    examples = "\n\n".join(("Examples:", *(f"  {line}" for line in lines)))
+    if lines and examples not in (command.epilog or ""):
+        command.epilog = f"{command.epilog}\n\n{examples}" if command.epilog else examples
+    return command
 
 
 def _function(place: str, name: str) -> tuple[str, str]:

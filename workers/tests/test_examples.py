@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from lab.comparisons.exports.formats import REPORT_FORMS
-from workers.ctl.examples import EXAMPLES, examples_of
+from workers.ctl.lazy_commands import EXAMPLES, examples_of
 from workers.labctl import cli
 
 ROOT: Any = get_command(cli)
