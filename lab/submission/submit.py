@@ -18,7 +18,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from kernels.errors import UnknownTree
-from kernels.trees.branches import BranchPlace
+from kernels.trees.branches import BranchPlace, branch_place, place_on_branch
 from kernels.trees.tree import has_tag, open_tree
 from lab.experiments.expand import Clash, block_order
 from lab.experiments.kernel_notes import note_kernels
@@ -32,7 +32,6 @@ from lab.models.states import OPEN_EXPERIMENT, BuildState, Purpose, Role, Varian
 from lab.models.storable import storable_text
 from lab.runs.rounds import add_runs
 from lab.statistics.sequential import LOOKS
-from lab.submission.base_branch import place_of_base
 from lab.submission.blame import lab_at_fault
 from lab.submission.build_rows import find_build, follow_builds
 from lab.submission.git_addresses import check_tree_location
@@ -83,7 +82,7 @@ def submit_experiment(
     commits = [plan.inputs.revision.commit for plan in planned if plan.inputs]
     with lab_at_fault():
         share_sources(prepared.tree, prepared.source, prepared.base, commits, on_progress)
-        place = place_of_base(prepared, origin)
+        place = _place_of_base(prepared, origin)
 
     # A build that fails meanwhile takes the same rows in another order.
     @without_deadlock
@@ -279,3 +278,22 @@ def _write_runs(
         able = {case.pk for case, workload in cases if workload.verifies}
         order += [(Purpose.VERIFIED, 0, cell) for cell in judged if cell[1].pk in able]
     add_runs(experiment, order)
+
+
+def _place_of_base(prepared: Prepared, origin: Experiment | Standing | None) -> BranchPlace:
+    """Return the branch of a base, whose revisions alone its trends hold, and its fork off the default branch. Raises GitFailed.
+
+    The branch is that of a standing experiment, or of the experiment that is run again on the same revision. Of other experiments
+    it is the default branch if that holds the base, else the branch that the description names, else one that is measured by a
+    standing experiment, else the first by name. An archive has no branches.
+    """
+    tree, source, commit = prepared.tree, prepared.source, prepared.base.commit
+    if source.kind != "git":
+        return BranchPlace()
+    if isinstance(origin, Standing):
+        return place_on_branch(tree, commit, origin.branch)
+    if origin is not None and origin.base_branch and origin.base_commit == commit:
+        return BranchPlace(origin.base_branch, origin.base_fork, known=True)
+    standing = Standing.objects.filter(tree__name=source.name).exclude(branch="")
+    measured = standing.order_by("pk").values_list("branch", flat=True)
+    return branch_place(tree, commit, [prepared.spec.base, *measured])
