@@ -5,7 +5,7 @@
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,14 +14,18 @@ from typing import Any, Protocol, cast
 
 from kernels.artifacts.store import Artifact
 from kernels.builds.decode_oops import decode_oops
+from kernels.builds.function_lines import function_lines
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, KernelsError
 from lab.errors import LabError
+from lab.models import Profile
 from lab.models.states import Outcome
+from lab.profiles.analysis.source_lines import by_source_name, kernel_functions
 from lab.runs.claim import MOST_ATTEMPTS, Claim
 from lab.runs.hand_back import hand_back_unbooted, release
 from lab.runs.record import (
     RunRecord,
     SampleValue,
+    TakenProfile,
     forget_artifact,
     note_corrupt_artifact,
     record_run,
@@ -39,7 +43,6 @@ from workers.boot_request import SLOWER, Job, boot_request
 from workers.collect.contended import RecordedBoot, replayed
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
-from workers.collect.line_tables import with_lines
 from workers.collect.transcript import Transcript
 from workers.drivers.base import BootRequest, Driver, Machine, Microscope
 from workers.errors import ClaimLost, GuestPanicked, TargetUnready, TargetVanished, WorkersError
@@ -65,6 +68,8 @@ SLACK_S = 60.0
 OURS = (WorkersError, WorkloadsError, KernelsError, LabError)
 # A kernel whose artifact is spoilt more often than this is not built once more: the store or its disk is broken.
 MOST_CORRUPT = 3
+# Profiles whose trees hold the functions of the program.
+_EXACT = (Profile.Kind.EXACT, Profile.Kind.WAITING)
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +192,7 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
         findings=_findings(request.console),
         console=name_of(request.console, bench.home),
         directory=name_of(directory, bench.home),
-        profiles=with_lines(profiles, artifact),
+        profiles=_with_lines(profiles, artifact),
         counters=collected.counters,
         unavailable=collected.unavailable,
         steps={**answers.steps, "collect": monotonic() - began},
@@ -328,4 +333,14 @@ def _ended_badly(
         findings=_findings(console),
         console=name_of(console, bench.home),
         directory=name_of(console.parent, bench.home),
+    )
+
+
+def _with_lines(profiles: Sequence[TakenProfile], artifact: Artifact) -> tuple[TakenProfile, ...]:
+    """Return the profiles with the source lines of those functions that the kernel's line tables have."""
+    functions = [kernel_functions(taken.tree, exact=taken.kind in _EXACT) for taken in profiles]
+    lines = function_lines(sorted(set().union(*functions)), artifact)
+    return tuple(
+        replace(taken, lines=by_source_name({name: lines[name] for name in own & lines.keys()}))
+        for taken, own in zip(profiles, functions, strict=True)
     )
