@@ -18,9 +18,11 @@ from django.db import connections
 
 from kernels.architecture import BUILT
 from kernels.artifacts.store import sha256_of
-from lab.errors import LabError
+from lab.errors import LabError, one_row
+from lab.models import Run, Target
+from lab.models.states import RunState
 from lab.targets.access_schema import Access, read_access
-from lab.targets.machine_access import access_of, is_booting
+from lab.targets.drivers import MACHINES
 from lab.targets.netboot.address import netboot_url
 from lab.targets.netboot.boots import (
     Opening,
@@ -189,11 +191,11 @@ class MetalDriver:
         """Turn off machines that a dead process had booted; returns their names."""
         removed = []
         for boot in left_on():
-            if is_booting(boot.target):
+            if Run.objects.filter(target__name=boot.target, state=RunState.RUNNING).exists():
                 # The worker that boots it now turned it off first.
                 continue
             try:
-                self.power_of(access_of(boot.target)).turn_off()
+                self.power_of(_access_of(boot.target)).turn_off()
             except (WorkersError, LabError) as error:
                 log.warning("%s was left on and cannot be turned off: %s", boot.target, error)
                 continue
@@ -309,3 +311,9 @@ def _turn_off(power: Power, boot_id: int, target: str) -> None:
             close_netboot(boot_id)
     finally:
         connections.close_all()
+
+
+def _access_of(name: str) -> Access:
+    """Return the access to a machine. Raises UnknownRow, FieldRefused."""
+    target = one_row(Target.objects.filter(name=name, driver__in=MACHINES), f'machine "{name}"')
+    return read_access(target.access)
