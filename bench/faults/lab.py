@@ -209,10 +209,11 @@ def fresh_places(count: int) -> list[tuple[Path, int]]:
         # PostgreSQL's user passes through.
         home.chmod(0o755)
         places[server] = home
-    return list(zip(places.values(), _free_ports(count), strict=True))
+    return list(zip(places.values(), free_ports(count), strict=True))
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback address that nobody uses now."""
     with ExitStack() as stack:
         # All at once, or two may be the same.
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]

@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.processes.stats import family_of
+
 _SOURCE = Path(__file__).with_name("lies.c")
 _FILLER = "filler"
 
@@ -163,17 +165,10 @@ def make_lies(folder: Path) -> Lies:
 
 def descendants(pid: int) -> dict[int, str]:
     """All processes below one, by number, with their names."""
-    parents, names = {}, {}
-    for path in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
-            text = (path / "stat").read_text()
-            name, _, rest = text.partition("(")[2].rpartition(")")
-            parents[int(path.name)], names[int(path.name)] = int(rest.split()[1]), name
-    family: dict[int, str] = {}
-    new = {pid}
-    while new:
-        new = {child for child, parent in parents.items() if parent in new}
-        family |= {child: names[child] for child in new}
+    family = {}
+    for process in family_of(pid)[1:]:
+        with suppress(OSError):
+            family[process.pid] = Path(f"/proc/{process.pid}/comm").read_text().rstrip("\n")
     return family
 
 

@@ -11,7 +11,6 @@ Everything is on this machine's loopback address and its sockets, and ends by it
 
 import json
 import shutil
-import socket
 import sys
 import tempfile
 from dataclasses import asdict
@@ -72,6 +71,7 @@ def growth(
 
 
 def _replay(scenarios: list[Scenario], keep: bool) -> list[Day]:
+    from bench.faults.lab import free_ports
     from bench.fleet.carry import carry_out
 
     home = Path(tempfile.mkdtemp(prefix="kperflab-fleet-", dir="/var/tmp"))
@@ -80,7 +80,7 @@ def _replay(scenarios: list[Scenario], keep: bool) -> list[Day]:
     _RESULTS.mkdir(parents=True, exist_ok=True)
     days = []
     try:
-        for day in carry_out(scenarios, home, _free_port()):
+        for day in carry_out(scenarios, home, free_ports(1)[0]):
             print_day(day)
             print(flush=True)
             days.append(day)
@@ -93,12 +93,6 @@ def _replay(scenarios: list[Scenario], keep: bool) -> list[Day]:
         if not keep:
             shutil.rmtree(home, ignore_errors=True)
     return days
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from redis import Redis
 
-from bench.faults.machine import descendants
 from bench.fleet.lab import Fleet, superuser
+from kernels.processes.stats import family_of
 from workers.service.supervising import Supervisor
 
-_TICK = os.sysconf("SC_CLK_TCK")
 # Of one moment, of what our own questions cost nothing is counted.
 _OURS = "query NOT LIKE '%%pg_stat_statements%%' AND query NOT LIKE '%%pg_database_size%%' AND query NOT LIKE '%%pg_total_relation_size%%'"
 _STATEMENTS = (
@@ -119,15 +115,7 @@ def _cpu(fleet: Fleet) -> dict[str, float]:
     """Seconds of a processor of each program, with those of its processes that are there and that ended."""
     roots = {state.name: state.pid for state in Supervisor(fleet.place).states() if state.pid}
     roots |= {f"fleet {number}": farm.pid for number, farm in enumerate(fleet.farms)}
-    return {name: sum(map(_seconds, (pid, *descendants(pid)))) for name, pid in roots.items()}
-
-
-def _seconds(pid: int) -> float:
-    with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        # User and system time, of itself and of children that it waited for.
-        return sum(int(fields[place]) for place in (11, 12, 13, 14)) / _TICK
-    return 0.0
+    return {name: sum(each.cpu_s + each.waited_s for each in family_of(pid)) for name, pid in roots.items()}
 
 
 def _redis() -> dict[str, int]:
