@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Claims of patches beside what profiles measured, in words: a table for each variant."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from lab.profiles.analysis.weight_unit import Unit
@@ -9,11 +8,6 @@ from lab.profiles.claims import CHANGED, UNCHANGED, UNSEEN, ClaimedFunction, Mea
 from web.words import count, quantity, share
 
 _MINUS, _THIN = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}"
-
-
-def claim_tables(claims: Iterable[VariantClaims]) -> list[dict[str, Any]]:
-    """Return the tables of some variants."""
-    return [claim_table(variant_claims) for variant_claims in claims]
 
 
 def claim_table(variant_claims: VariantClaims, operation: str = "") -> dict[str, Any]:

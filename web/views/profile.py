@@ -17,7 +17,7 @@ from lab.profiles.case_profiles import ProfiledBoot
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from lab.profiles.page import neighbours, profile_page
 from lab.profiles.shape import CallerRow, ProfileColumn, ProfilePage, ShareCell
-from web.views.claims import claim_tables
+from web.views.claims import claim_table
 from web.views.exact import exact_tables
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
 from web.words import number, quantity, share, times_between
@@ -102,7 +102,7 @@ def _tables(
         "exact": exact_tables(page.changes),
         "kind_at": f"?{urlencode({'kind': page.kind})}",
     }
-    claims = [] if page.changes else claim_tables(page.claims)
+    claims = [] if page.changes else [claim_table(claim) for claim in page.claims]
     sides = [column.variant for column in (chosen, against) if column]
     tables = [claim["variant"] for claim in claims] or [change.variant for change in page.changes]
     first = next((name for name in tables if name in sides), "")
