@@ -79,7 +79,7 @@ class Letter:
     @property
     def text(self) -> str:
         """Return the whole body."""
-        return self.message + self.rest
+        return f"{self.message}\n{self.rest}" if self.message else self.rest
 
 
 def read_letters(data: bytes) -> tuple[Letter, ...]:

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A repair changes what a mailer changed, and never what a patch means."""
+
+from kernels.repair.intake import take_in
+from kernels.tests.damaging import AFTER, BEFORE, diff_of, reader, stripped
+
+POOL_H = {"lib/pool.h": BEFORE["lib/pool.h"]}
+LETTER = "From: Ada <ada@example.org>\nSubject: [PATCH] pool: look\n\nPlease apply.\n\n"
+
+
+def plain_diff(diff: str) -> str:
+    """As diff(1) writes it, and as an archive shows it."""
+    lines = stripped(diff).split("\n")[:-1]
+    return "".join(f"{line}\n" for line in lines if not line.startswith(("diff --git ", "index ")))
+
+
+def test_the_first_file_right_behind_a_mails_prose_is_not_lost() -> None:
+    intake = take_in((LETTER + plain_diff(diff_of(BEFORE, AFTER))).encode(), reader(BEFORE))
+    assert intake.refused == ()
+    assert intake.series.patches[0].files == ("lib/pool.c", "lib/pool.h")
+
+
+def test_modes_right_behind_a_mails_prose_are_not_lost() -> None:
+    diff = stripped(diff_of(POOL_H, {"lib/pool.h": AFTER["lib/pool.h"]}))
+    diff = diff.replace("index 3a41f83a4ba5..8c57cea7bbbb 100644", "old mode 100644\nnew mode 100755")
+    assert "new mode 100755" in take_in((LETTER + diff).encode(), reader(BEFORE)).series.patches[0].diff
