@@ -3,8 +3,8 @@
 
 If the diff's changed lines still have tabs or runs of blanks, the blanks are intact and stay as they are (tabs that became
 eight spaces become tabs again). If every run has become a single blank, C is laid out again by kernels.repair.indentation; a
-line without any blank behind its `+` then begins in column 0. If the base has the same line with other
-blanks, the base's blanks inside the line are used.
+line without any blank behind its `+` then begins in column 0. If the base has the same line with longer
+runs of blanks, the base's blanks inside the line are used.
 """
 
 import re
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from kernels.errors import Unplaceable
-from kernels.repair.base_text import squash
 from kernels.repair.indentation import Indentation
 
 _KCONFIG_ENTRY = re.compile(
@@ -83,7 +82,7 @@ class AddedLines:
         if not bare:
             return ""
         self._indented += 1
-        bare = self._inner.get(squash(bare)) or bare
+        bare = self._inner.get(_with_single_blanks(bare)) or bare
         if self._marks and not text.startswith(" "):
             return bare
         return self._indent_for(bare) + bare
@@ -115,10 +114,18 @@ def _in_kconfig(bare: str) -> str:
 
 
 def _known_lines(base: Sequence[str]) -> dict[str, str]:
-    """Return lines of the base by their text without blanks; "" if two lines differ only in inner blanks."""
+    """Return lines of the base by their text with each run of blanks as one; "" if two lines differ only in those runs.
+
+    A blank where the base has none is not damage: `#define X (y)` is not `#define X(y)`.
+    """
     known: dict[str, str] = {}
     for line in base:
         bare = line.strip()
-        if known.setdefault(squash(bare), bare) != bare:
-            known[squash(bare)] = ""
+        key = _with_single_blanks(bare)
+        if known.setdefault(key, bare) != bare:
+            known[key] = ""
     return known
+
+
+def _with_single_blanks(text: str) -> str:
+    return " ".join(text.split())

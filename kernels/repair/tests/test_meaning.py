@@ -20,6 +20,14 @@ def test_the_first_file_right_behind_a_mails_prose_is_not_lost() -> None:
     assert intake.series.patches[0].files == ("lib/pool.c", "lib/pool.h")
 
 
+def test_a_blank_that_a_patch_adds_or_removes_inside_a_line_stays_so() -> None:
+    before = {"x.c": '#define HALF (x)\n\nint f(int x)\n{\n\tpr_info("x:%d", x);\n\treturn x;\n}\n'}
+    after = {"x.c": before["x.c"].replace("HALF (x)", "HALF(x)").replace("x:%d", "x: %d")}
+    (patch,) = take_in(stripped(diff_of(before, after)).encode(), reader(before)).series.patches
+    assert "-#define HALF (x)\n+#define HALF(x)\n" in patch.diff
+    assert '-\tpr_info("x:%d", x);\n+\tpr_info("x: %d", x);\n' in patch.diff
+
+
 def test_modes_right_behind_a_mails_prose_are_not_lost() -> None:
     diff = stripped(diff_of(POOL_H, {"lib/pool.h": AFTER["lib/pool.h"]}))
     diff = diff.replace("index 3a41f83a4ba5..8c57cea7bbbb 100644", "old mode 100644\nnew mode 100755")
