@@ -60,14 +60,14 @@ class Effort:
 def may_end(hunk: DamagedHunk, used: int, lines: Sequence[tuple[str, str]], *, last: bool) -> bool:
     """Return whether a hunk can end after this many pieces: only blank lines or unrelated text follow."""
     rest = [piece for piece in hunk.pieces[used:] if not is_signature(piece)]
-    if not any(piece.strip() for piece in rest):
-        return True
     if not last:
-        return False
-    # after an added line, text that goes on at once may be its other half
-    return not (
-        lines and lines[-1][0] == "+" and hunk.pieces[used].strip() and not is_signature(hunk.pieces[used])
-    )
+        return not any(piece.strip() for piece in rest)
+    if not lines or lines[-1][0] != "+":
+        return True
+    # Behind an added line, text that goes on at once may be its other half, or a list's footer.
+    read = [piece for piece in hunk.pieces[:used] if piece.strip()]
+    behind = [piece for piece in hunk.pieces[used : used + 1] if piece.strip() and not is_signature(piece)]
+    return read[-1].startswith("+") and not behind
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A repair changes what a mailer changed, and never what a patch means."""
 
+import pytest
+
+from kernels.errors import PatchRejected
 from kernels.repair.intake import take_in
 from kernels.tests.damaging import AFTER, BEFORE, diff_of, reader, stripped
 
@@ -26,6 +29,14 @@ def test_a_blank_that_a_patch_adds_or_removes_inside_a_line_stays_so() -> None:
     (patch,) = take_in(stripped(diff_of(before, after)).encode(), reader(before)).series.patches
     assert "-#define HALF (x)\n+#define HALF(x)\n" in patch.diff
     assert '-\tpr_info("x:%d", x);\n+\tpr_info("x: %d", x);\n' in patch.diff
+
+
+def test_a_footer_right_behind_an_added_line_does_not_become_part_of_it() -> None:
+    before = {"x.h": "int a;\n\tint b;\nint c;\n"}
+    mail = LETTER + stripped(diff_of(before, {"x.h": before["x.h"] + "int d;\n"}))
+    assert "+int d;\n" in take_in(mail.encode(), reader(before)).series.patches[0].diff
+    with pytest.raises(PatchRejected, match="1 more follow"):
+        take_in(f"{mail}______\n".encode(), reader(before))
 
 
 def test_modes_right_behind_a_mails_prose_are_not_lost() -> None:
