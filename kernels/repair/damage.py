@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from kernels.diffs.unified import (
+    BETWEEN_DIFFS,
     FileDiff,
     is_file_header,
     is_no_newline,
@@ -34,6 +35,7 @@ _SUBJECT = re.compile(r"(?:subject: )?((?:re: )?\[[^\]]{0,80}patch[^\]]{0,80}\] 
 _AUTHOR = re.compile(r"(?:From: |by )(.{1,200})")
 _DATE = re.compile(r"(?:Date: (.{1,80})|([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}(?::[0-9]{2})?))")
 _MESSAGE_ID = re.compile(r"Message-id ?[|:] ?<?([^\s<>]{1,200}@[^\s<>]{1,200})", re.IGNORECASE)
+_SEPARATOR = re.compile("|".join(BETWEEN_DIFFS) + "|={60,}$")
 _WROTE = re.compile(r"On [^\n]{5,60}[0-9][, ]{1,2}([^\n,0-9]{2,60}) wrote:")
 
 
@@ -158,11 +160,20 @@ def _files(lines: Sequence[str], joiner: str) -> Iterator[tuple[DamagedFile, boo
             begin = at
             while at < len(lines) and not lines[at].startswith("@@ -") and not is_file_header(lines, at):
                 at += 1
+            end = _without_separators(lines, begin, at)
             most = numbers[1] + numbers[3] + SPARE_PIECES
-            pieces = tuple(lines[begin : min(at, begin + most)])
+            pieces = tuple(lines[begin : min(end, begin + most)])
             hunks.append(DamagedHunk(lines[begin - 1], *numbers, pieces, joiner))
-            noise = _has_other_text(lines[begin:at], hunks[-1])
+            noise = _has_other_text(lines[begin:end], hunks[-1])
         yield DamagedFile(replace(diff, index=""), tuple(hunks)), noise
+
+
+def _without_separators(lines: Sequence[str], begin: int, end: int) -> int:
+    """Return where a hunk ends: before the lines that diff(1), quilt and svn write above the next file's header."""
+    if end < len(lines) and lines[end].startswith("--- "):
+        while begin < end and _SEPARATOR.match(lines[end - 1]):
+            end -= 1
+    return end
 
 
 def _has_other_text(pieces: Sequence[str], hunk: DamagedHunk) -> bool:

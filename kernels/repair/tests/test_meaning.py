@@ -39,6 +39,19 @@ def test_a_footer_right_behind_an_added_line_does_not_become_part_of_it() -> Non
         take_in(f"{mail}______\n".encode(), reader(before))
 
 
+@pytest.mark.parametrize(
+    "between", ["diff -urN a/x b/x\n", f"Index: b/x\n{'=' * 67}\n", "Only in a: x\ndiff -ur a b\n"]
+)
+def test_lines_that_diff_writes_between_files_are_not_part_of_a_file(between: str) -> None:
+    new = "--- /dev/null\n+++ b/lib/new.h\n@@ -0,0 +1,2 @@\n+int a;\n+int b;\n"
+    pool_c, pool_h = (plain_diff(diff_of({path: BEFORE[path]}, AFTER)) for path in BEFORE)
+    mail = between + new + between + pool_c + between + pool_h
+    intake = take_in(mail.encode(), reader(BEFORE))
+    assert intake.refused == ()
+    assert intake.series.patches[0].files == ("lib/new.h", "lib/pool.c", "lib/pool.h")
+    assert "+int a;\n+int b;\ndiff --git " in intake.series.patches[0].diff
+
+
 def test_modes_right_behind_a_mails_prose_are_not_lost() -> None:
     diff = stripped(diff_of(POOL_H, {"lib/pool.h": AFTER["lib/pool.h"]}))
     diff = diff.replace("index 3a41f83a4ba5..8c57cea7bbbb 100644", "old mode 100644\nnew mode 100755")
