@@ -146,8 +146,12 @@ class Alignment:
             best = lines if best is None or len(lines) < len(best) else best
         if best is None:
             return range(last + 1)
-        near = {start for line in best for start in range(max(0, line - self.hunk.old_count + 1), line + 1)}
-        return sorted(start for start in near if start <= last)
+        starts: list[int] = []
+        done = 0
+        for line in best:
+            starts += range(max(done, line - self.hunk.old_count + 1), min(line, last) + 1)
+            done = line + 1
+        return starts
 
     def _choose(self) -> Reading | None:
         if not self.found:

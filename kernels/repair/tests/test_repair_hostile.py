@@ -56,6 +56,15 @@ def test_hostile_damage_costs_what_it_is_allowed_to(name: str, monkeypatch: pyte
     assert time.process_time() - began < 5
 
 
+def test_a_long_hunk_of_a_piece_that_is_everywhere_costs_linear_time() -> None:
+    count = 20_000
+    mail = f"{X_C}@@ -1,{count} +1,{count} @@\n" + "#define\n" * count
+    began = time.process_time()
+    with pytest.raises(PatchRejected, match="the base has none of its lines"):
+        take_in(mail.encode(), reader({"x.c": "#define A 1\n" * (2 * count)}))
+    assert time.process_time() - began < 10
+
+
 def test_a_line_without_a_newline_in_the_middle_of_a_damaged_hunk_is_refused() -> None:
     damaged = stripped(MAIL).replace("spin_lock(&pool_lock);\n", f"spin_lock(&pool_lock);\n{NO_NEWLINE}\n", 1)
     intake = take_in(damaged.encode(), reader(BEFORE))
