@@ -82,7 +82,7 @@ def without_prefix(minus: str, plus: str) -> tuple[str, str]:
     if minus == "/dev/null" or plus == "/dev/null":
         name = plus if minus == "/dev/null" else minus
         first, slash, rest = name.partition("/")
-        path = rest if slash and first in {"a", "b"} else name
+        path = rest if slash and any(first in pair for pair in _PREFIXES) else name
         return path, path
     (old_first, _, old_rest), (new_first, _, new_rest) = minus.partition("/"), plus.partition("/")
     two_directories = old_first != new_first and old_rest and old_rest == new_rest

@@ -105,6 +105,14 @@ def test_plain_diffs_name_their_files_in_several_ways(minus: str, plus: str, tmp
     assert applied(render_diff(files), BEFORE, tmp_path)["lib/pool.h"] == AFTER["lib/pool.h"]
 
 
+@pytest.mark.parametrize("prefix", ["a", "b", "i", "w", "c", "o"])
+def test_a_new_or_removed_file_has_any_prefix_that_git_writes(prefix: str) -> None:
+    new = f"new file mode 100644\n--- /dev/null\n+++ {prefix}/lib/x.h\n@@ -0,0 +1 @@\n+int a;\n"
+    old = f"deleted file mode 100644\n--- {prefix}/lib/y.h\n+++ /dev/null\n@@ -1 +0,0 @@\n-int a;\n"
+    files = parse_diff(f"diff --git c/lib/x.h i/lib/x.h\n{new}diff --git c/lib/y.h i/lib/y.h\n{old}")
+    assert [file.path for file in files] == ["lib/x.h", "lib/y.h"]
+
+
 def test_what_other_tools_write_between_files_is_passed_over() -> None:
     hunk = "@@ -1 +1 @@\n-a\n+b\n"
     text = (
