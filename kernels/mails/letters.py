@@ -22,9 +22,12 @@ MBOX_LINE = "From kperflab Mon Sep 17 00:00:00 2001"
 # The lengths that the tables can hold.
 MAX_AUTHOR, MAX_ID, MAX_TITLE = 300, 900, 1_000
 # "[PATCH RFC v4 1/2] title": what is in the brackets, piece by piece.
-_BRACKET = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)*\[([^\]\[]{0,200})\]\s*", re.IGNORECASE)
-_REPLY = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)+", re.IGNORECASE)
-_VERSION = re.compile(r"v([0-9]{1,4})", re.IGNORECASE)
+# What mailers in several languages write before an answered or forwarded subject.
+_ANSWERED = r"(?:(?:re|aw|antw|sv|fwd?|wg)\s*:\s*)"
+_BRACKET = re.compile(rf"\s*{_ANSWERED}*\[([^\]\[]{{0,200}})\]\s*", re.IGNORECASE)
+_REPLY = re.compile(rf"\s*{_ANSWERED}+", re.IGNORECASE)
+# Also written without a blank: [PATCHv2], [RFC-v2].
+_VERSION = re.compile(r"(?:(?:rfc|patch)[-_/]?)*v([0-9]{1,4})", re.IGNORECASE)
 _PLACE = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 # A header's line that goes on in the next.
 _FOLD = re.compile(r"\n[ \t]+")
@@ -119,11 +122,13 @@ def read_title(subject: str) -> Title:
     reply = _REPLY.match(subject) is not None
     version, number, total, at = 1, 0, 0, 0
     while match := _BRACKET.match(subject, at):
+        # The tag of a mailing list may stand before it: [list] Re: [PATCH] title.
+        reply = reply or _REPLY.match(subject, at) is not None
         words = match[1].replace(",", " ").split()
         if at and not any(_VERSION.fullmatch(word) or _PLACE.fullmatch(word) for word in words):
             break
         for word in words:
-            if mark := _VERSION.fullmatch(word.lower().removeprefix("patch")):
+            if mark := _VERSION.fullmatch(word):
                 version = int(mark[1])
             elif mark := _PLACE.fullmatch(word):
                 number, total = int(mark[1]), int(mark[2])

@@ -139,6 +139,21 @@ def test_what_contradicts_itself_is_refused_whatever_the_submitter_says(mails: l
             [(1, 1, 2), (1, 2, 2)],
             ('ignored: the diff in the cover letter, "all" (0/2)',),
         ),
+        (
+            [mail("[PATCH] a"), mail("AW: [PATCH] a", line="better")],
+            [(1, 0, 0)],
+            ('ignored: the diff in a reply, "a"',),
+        ),
+        (
+            [mail("[list] [PATCH] a"), mail("[list] Re: [PATCH] a", line="better")],
+            [(1, 0, 0)],
+            ('ignored: the diff in a reply, "Re: [PATCH] a"',),
+        ),
+        (
+            [mail("[RFC] a"), mail("[RFCv2] a", line="new")],
+            [(2, 0, 0)],
+            ("version 2 is used, 1 patch of version 1 ignored",),
+        ),
         ([mail("[PATCH v2] a"), talk("Re: [PATCH v3] a")], [(2, 0, 0)], ()),
         ([mail("Re: [RESEND PATCH 4/5] a")], [(1, 4, 5)], ()),
         ([mail("[PATCH 1/1] a")], [(1, 1, 1)], ()),
