@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from kernels.diffs.safety import MAX_INPUT_BYTES, MAX_PATCHES, check_files, check_size
 from kernels.diffs.unified import FileDiff, parse_diff, render_diff
-from kernels.errors import GitFailed, OutputTooLong, PatchDamaged, PatchRejected
+from kernels.errors import GitFailed, MailUnreadable, OutputTooLong, PatchDamaged, PatchRejected
 from kernels.mails.letters import Letter, Title, diff_text, read_letters, without_diffs
 from kernels.mails.series_order import Lineup, line_up
 from kernels.mails.shown_commit import read_shown_commit
@@ -136,6 +136,18 @@ def make_patch(letter: Letter, files: Sequence[FileDiff]) -> Patch:
 def base_commit(texts: Sequence[str]) -> str:
     """Return the commit that a base-commit: trailer names in one of the texts, or ""."""
     return next((match[1] for text in texts if (match := _BASE_COMMIT.search(text))), "")
+
+
+def claimed_commit(data: bytes) -> str:
+    """Return the commit that a submission's base-commit: trailer names, of several versions the newest one's; "" if none."""
+    try:
+        letters = read_letters(data)
+    except MailUnreadable:
+        return ""
+    own = [letter for letter in letters if not letter.title.reply] or letters
+    newest = max((letter.title.version for letter in own), default=0)
+    texts = [letter.text for letter in own if letter.title.version == newest]
+    return base_commit(texts or [diff_text(data)])
 
 
 def read_range(tree: SourceTree, base: str, tip: str) -> Series:

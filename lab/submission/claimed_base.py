@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kernels.errors import UnknownRevision
-from kernels.patches.series import base_commit
+from kernels.patches.series import claimed_commit
 from kernels.trees.tree import NamedRevision, SourceTree, keep, resolve
 from lab.errors import SubmissionRejected
 from lab.experiments.spec import ExperimentSpec
@@ -31,7 +31,8 @@ def claimed_base(spec: ExperimentSpec, tree: SourceTree, base: NamedRevision, *,
 
     pinned: the base is that of an experiment which this one repeats.
     """
-    claims = {patch.name: commit for patch in spec.patches if (commit := base_commit([patch.text or ""]))}
+    texts = {patch.name: patch.text for patch in spec.patches if patch.text}
+    claims = {name: commit for name, text in texts.items() if (commit := claimed_commit(text.encode()))}
     known = {commit: _revision(tree, commit) for commit in claims.values()}
     lacking = {name: commit for name, commit in claims.items() if known[commit] is None}
     notes = {

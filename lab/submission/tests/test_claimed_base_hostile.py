@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,27 @@ def test_a_base_that_the_tree_has_is_taken_where_none_is_named(
     preview = preview_experiment(spec=describe(patches=patch(first), base=""), home=home)
     assert preview.commit == first
     assert preview.switches[0].notes == (f"its base-commit {first[:12]} is the base, as none was named",)
+
+
+def test_of_several_versions_the_newest_ones_base_is_taken(
+    describe: Describe, repository: Path, home: Path
+) -> None:
+    first = git(repository, "rev-parse", "v6.1").strip()
+    (old,), (new,) = patch(ABSENT), patch(first)
+    mails = (old["text"], new["text"].replace("[PATCH]", "[PATCH v2]"))
+    text = "\n".join(f"From {ABSENT} Mon Sep 17 00:00:00 2001\n{mail}" for mail in mails)
+    preview = preview_experiment(spec=describe(patches=[{"name": "one", "text": text}], base=""), home=home)
+    assert preview.switches[0].notes[-1] == f"its base-commit {first[:12]} is the base, as none was named"
+
+
+def test_the_base_that_an_encoded_mail_names_is_taken(
+    describe: Describe, repository: Path, home: Path
+) -> None:
+    first = git(repository, "rev-parse", "v6.1").strip()
+    head, _, body = patch(first)[0]["text"].partition("\n\n")
+    text = f"{head}\nContent-Transfer-Encoding: base64\n\n{base64.encodebytes(body.encode()).decode()}"
+    preview = preview_experiment(spec=describe(patches=[{"name": "one", "text": text}], base=""), home=home)
+    assert preview.switches[0].notes[-1] == f"its base-commit {first[:12]} is the base, as none was named"
 
 
 def test_a_base_that_the_description_names_counts_more(
