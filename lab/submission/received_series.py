@@ -189,13 +189,15 @@ def each_patch(
             "each",
             f"{received.name or 'the series'} has {total} patches, at most {MOST_PATCHES} can be separate switches",
         )
+    # The patches' diffs are without it, and each is to be tried on the base of all.
+    trailer = f"\nbase-commit: {series.base_commit}\n" if series.base_commit else ""
     parts, names = [], set(others)
     for number, mail in enumerate(letters_of(series), 1):
         name = _free(switch_name(f"{number}-{mail.title.text}", _PART_LENGTH), names)
         names.add(name)
         source = f"patch {number} of {total}, {received.source or received.name}"
         # By itself it is a whole series, not one patch of several.
-        alone = replace(mail, title=Title(mail.title.text, series.version))
+        alone = replace(mail, title=Title(mail.title.text, series.version), rest=mail.rest + trailer)
         parts.append(Received(name, write_letter(alone), source, mail.title.text, series.version, 1))
     return tuple(parts)
 

@@ -9,7 +9,7 @@ import pytest
 
 from kernels.errors import SourceUnreachable
 from kernels.mails.tests.test_uploads import DIFF, archive, mail
-from kernels.patches.series import read_series
+from kernels.patches.series import claimed_commit, read_series
 from kernels.tests.pretend import PretendKernel
 from lab.errors import FieldRefused, SubmissionRejected
 from lab.experiments.spec import switch_name
@@ -96,6 +96,14 @@ def test_each_patch_of_a_series_can_be_a_switch_of_its_own() -> None:
     assert [(patch.title, patch.files, patch.message) for patch in read.patches] == [
         ("fs: part 2", ("f2.c",), "why")
     ]
+
+
+def test_each_patch_of_a_series_names_the_base_of_all() -> None:
+    commit = "a" * 40
+    text = f"{mail(1, 2).decode()}{mail(2, 2).decode()}\nbase-commit: {commit}\n"
+    parts = each_patch(Received("s", text, ""))
+    assert [claimed_commit(part.text.encode()) for part in parts] == [commit, commit]
+    assert [count_patches(part.text) for part in parts] == [1, 1]
 
 
 def test_a_series_too_long_or_damaged_for_that_is_refused() -> None:
