@@ -92,7 +92,7 @@ class AddedLines:
         if suffix in _C:
             indent = self._layout.indent_for(bare)
         elif name.startswith("Kconfig"):
-            indent = _in_kconfig(bare)
+            indent = _in_kconfig(bare, self._previous)
         elif name in ("Makefile", "Kbuild") or suffix == ".mk":
             indent = "\t" if self._marks else ""
         elif suffix in _PROSE:
@@ -107,10 +107,12 @@ class AddedLines:
         return indent
 
 
-def _in_kconfig(bare: str) -> str:
+def _in_kconfig(bare: str, previous: str) -> str:
     if _KCONFIG_ENTRY.match(bare):
         return ""
-    return "\t" if _KCONFIG_OPTION.match(bare) else "\t  "
+    # A help text is the last of an entry, and its lines may begin with any word.
+    helps = previous.startswith("\t  ") or previous.strip() == "help"
+    return "\t" if _KCONFIG_OPTION.match(bare) and not helps else "\t  "
 
 
 def _known_lines(base: Sequence[str]) -> dict[str, str]:

@@ -52,6 +52,14 @@ def test_lines_that_diff_writes_between_files_are_not_part_of_a_file(between: st
     assert "+int a;\n+int b;\ndiff --git " in intake.series.patches[0].diff
 
 
+def test_a_help_text_does_not_end_at_a_line_that_begins_like_an_option() -> None:
+    before = {"Kconfig": 'config POOL\n\tbool "Pool"\n\thelp\n\t  Tickets.\n'}
+    new = '\nconfig PEEK\n\tbool "Peek"\n\thelp\n\t  default and\n\t  select are words.\n\nconfig LAST\n\tbool\n'
+    after = {"Kconfig": before["Kconfig"] + new}
+    (patch,) = take_in(stripped(diff_of(before, after)).encode(), reader(before)).series.patches
+    assert patch.diff.endswith("".join(f"+{line}\n" for line in new.split("\n")[:-1]))
+
+
 def test_modes_right_behind_a_mails_prose_are_not_lost() -> None:
     diff = stripped(diff_of(POOL_H, {"lib/pool.h": AFTER["lib/pool.h"]}))
     diff = diff.replace("index 3a41f83a4ba5..8c57cea7bbbb 100644", "old mode 100644\nnew mode 100755")
