@@ -2,7 +2,7 @@
 """An mbox, or one bare mail, cut into its mails.
 
 The standard library's `mailbox` takes every line of a commit message that begins with "From " for a new mail; git's
-own rule, used here, does not (such a line must end with a date).
+own rule, used here, does not (such a line must end with a date, and here headers must follow it).
 """
 
 import re
@@ -23,7 +23,8 @@ def cut_mbox(data: bytes) -> tuple[bytes, ...]:
 
     A byte-order mark, which some editors put before a file, is skipped.
     """
-    starts = [match.start() for match in _FROM_LINE.finditer(data) if _begins_mail(data, match)]
+    lines = _FROM_LINE.finditer(data)
+    starts = [line.start() for line in lines if _HEADERS.match(data, line.end() + 1)]
     if starts:
         pairs = zip(starts, [*starts[1:], len(data)], strict=True)
         return tuple(data[start:end].partition(b"\n")[2] for start, end in pairs)
@@ -43,9 +44,3 @@ def _is_bare(data: bytes) -> bool:
         and len(names) > 1
         and not names.isdisjoint({b"subject", b"from"})
     )
-
-
-def _begins_mail(data: bytes, match: re.Match[bytes]) -> bool:
-    """Return whether a From line starts a mail: headers follow it, and nothing but a blank line stands before it."""
-    before = data[max(0, match.start() - 2) : match.start()]
-    return before in (b"", b"\n", b"\n\n", b"\r\n") and _HEADERS.match(data, match.end() + 1) is not None

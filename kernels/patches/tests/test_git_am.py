@@ -207,6 +207,14 @@ def test_git_am_applies_most_of_them(work: Work) -> None:
     assert sum(judged) >= len(WRAPS) - 3, dict(zip(WRAPS, judged, strict=True))
 
 
+def test_files_without_signature_are_several_mails_behind_one_another(work: Work) -> None:
+    """No blank line is at the end of what `git format-patch --no-signature` writes to a file."""
+    mails = [work.mail(name, "--no-signature").rstrip(b"\n") + b"\n" for name in ("plain.c", "utf8.c")]
+    both = b"".join(mails)
+    assert work.am(both)
+    assert len(read_series(both).patches) == 2
+
+
 def test_a_byte_order_mark_before_an_mbox_loses_no_mail(work: Work) -> None:
     mbox = work.mail("plain.c") + work.mail("utf8.c")
     assert [len(read_series(mark + mbox).patches) for mark in (b"", b"\xef\xbb\xbf")] == [2, 2]
