@@ -122,4 +122,6 @@ def _missing(tree: SourceTree, path: str, hunk: Hunk, environment: Mapping[str, 
     absent = [line for line in wanted if line not in have]
     if absent:
         return f'the file has no line "{absent[0].strip()[:80]}"'
+    if not any(line.startswith(" ") for line in hunk.lines):
+        return "it has no context, so nothing but its line number tells its place; send a diff with context (git diff -U3)"
     return "the file has all its lines, but not in this order at one place"

@@ -114,6 +114,13 @@ def test_a_context_line_that_differs_is_not_overlooked(tree: SourceTree, base: N
     assert 'the file has no line "LINE 18 of inode"' in str(caught.value)
 
 
+def test_a_diff_without_context_is_said_to_be_one(tree: SourceTree, base: NamedRevision) -> None:
+    name = "a/fs/inode.c b/fs/inode.c"
+    diff = f"diff --git {name}\n--- a/fs/inode.c\n+++ b/fs/inode.c\n@@ -5,1 +5,1 @@\n-line 5 of inode\n+5\n"
+    with pytest.raises(PatchDoesNotApply, match=r"it has no context.* \(git diff -U3\)"):
+        apply_patches(tree, base, [Patch("bare", "", "", "", "", diff, ("fs/inode.c",))])
+
+
 def test_a_hunk_that_fails_is_named_with_patch_file_number_and_text(
     tree: SourceTree, base: NamedRevision
 ) -> None:
