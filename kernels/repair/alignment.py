@@ -62,12 +62,24 @@ def may_end(hunk: DamagedHunk, used: int, lines: Sequence[tuple[str, str]], *, l
     rest = [piece for piece in hunk.pieces[used:] if not is_signature(piece)]
     if not last:
         return not any(piece.strip() for piece in rest)
+    if _goes_on(hunk.pieces[used:]):
+        return False
     if not lines or lines[-1][0] != "+":
         return True
     # Behind an added line, text that goes on at once may be its other half, or a list's footer.
     read = [piece for piece in hunk.pieces[:used] if piece.strip()]
     behind = [piece for piece in hunk.pieces[used : used + 1] if piece.strip() and not is_signature(piece)]
     return read[-1].startswith("+") and not behind
+
+
+def _goes_on(following: Sequence[str]) -> bool:
+    """Return whether changed lines follow at once, which the header does not count; a rule of dashes is none."""
+    for piece in following:
+        if not piece.strip() or is_signature(piece):
+            return False
+        if piece[0] in "+-" and piece.strip("+-_= "):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +253,7 @@ class Alignment:
             for path in paths:
                 for reached, more, reading in self._ways(state, path, piece, bare):
                     self._put(after, reached, cost + more, reading)
-                if first and bare and path is None and not state[4]:
+                if first and bare and path is None and not state[4] and piece[0] not in "+-":
                     # the tail of a header that was wrapped
                     self._put(after, state, cost + 1, path)
         return after

@@ -150,7 +150,7 @@ def _files(lines: Sequence[str], joiner: str) -> Iterator[tuple[DamagedFile, boo
             at += 1
             continue
         diff, at = read_file_header(lines, at)
-        hunks, noise = [], False
+        hunks, noise = _without_header(lines, at, joiner), False
         while at < len(lines) and not is_file_header(lines, at):
             at += 1
             if not lines[at - 1].startswith("@@ -"):
@@ -166,6 +166,19 @@ def _files(lines: Sequence[str], joiner: str) -> Iterator[tuple[DamagedFile, boo
             hunks.append(DamagedHunk(lines[begin - 1], *numbers, pieces, joiner))
             noise = _has_other_text(lines[begin:end], hunks[-1])
         yield DamagedFile(replace(diff, index=""), tuple(hunks)), noise
+
+
+def _without_header(lines: Sequence[str], at: int, joiner: str) -> list[DamagedHunk]:
+    """Return changed lines right behind a file's header as a hunk, so that it can be refused: its own header is lost."""
+    begin = at
+    if not lines[at - 1].startswith("+++ "):
+        return []
+    while at < len(lines) and not lines[at].startswith("@@ -") and not is_file_header(lines, at):
+        at += 1
+    pieces = [line for line in lines[begin:at] if not is_signature(line)]
+    if not any(piece.startswith(("+", "-")) for piece in pieces):
+        return []
+    return [DamagedHunk(pieces[0], 0, 0, 0, 0, "", tuple(pieces[1:SPARE_PIECES]), joiner)]
 
 
 def _without_separators(lines: Sequence[str], begin: int, end: int) -> int:

@@ -60,6 +60,31 @@ def test_a_help_text_does_not_end_at_a_line_that_begins_like_an_option() -> None
     assert patch.diff.endswith("".join(f"+{line}\n" for line in new.split("\n")[:-1]))
 
 
+THREE = {"x.h": "int a;\n\tint b;\nint c;\n"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["+int x;\n+int y;\nint a;\nint b;\nint c;\n", "int a;\n+int x;\nint b;\nint c;\n+int y;\n"],
+    ids=["before", "behind"],
+)
+def test_an_added_line_that_the_header_does_not_count_is_not_left_out(body: str) -> None:
+    with pytest.raises(PatchRejected, match="counts disagree"):
+        take_in(f"--- a/x.h\n+++ b/x.h\n@@ -1,3 +1,4 @@\n{body}".encode(), reader(THREE))
+
+
+def test_a_rule_of_dashes_behind_a_patch_is_none_of_its_lines() -> None:
+    mail = "--- a/x.h\n+++ b/x.h\n@@ -1,3 +1,4 @@\nint a;\n+int x;\nint b;\nint c;\n-----\nAda\n"
+    assert "+int x;\n" in take_in(mail.encode(), reader(THREE)).series.patches[0].diff
+
+
+def test_a_hunk_that_lost_its_header_is_refused() -> None:
+    lines = stripped(diff_of(BEFORE, AFTER)).split("\n")
+    del lines[next(at for at, line in enumerate(lines) if line.startswith("@@ "))]
+    (refused,) = take_in("\n".join(lines).encode(), reader(BEFORE)).refused
+    assert (refused.file, refused.reason) == ("lib/pool.c", "its header cannot be read")
+
+
 def test_modes_right_behind_a_mails_prose_are_not_lost() -> None:
     diff = stripped(diff_of(POOL_H, {"lib/pool.h": AFTER["lib/pool.h"]}))
     diff = diff.replace("index 3a41f83a4ba5..8c57cea7bbbb 100644", "old mode 100644\nnew mode 100755")
