@@ -35,6 +35,8 @@ _SUBJECT = re.compile(r"(?:subject: )?((?:re: )?\[[^\]]{0,80}patch[^\]]{0,80}\] 
 _AUTHOR = re.compile(r"(?:From: |by )(.{1,200})")
 _DATE = re.compile(r"(?:Date: (.{1,80})|([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}(?::[0-9]{2})?))")
 _MESSAGE_ID = re.compile(r"Message-id ?[|:] ?<?([^\s<>]{1,200}@[^\s<>]{1,200})", re.IGNORECASE)
+# The longest line of most diffs, wrapped between its two names.
+_WRAPPED_NAMES = re.compile(r"^(diff --git a/\S+) *\n(b/\S+)$", re.MULTILINE)
 _SEPARATOR = re.compile("|".join(BETWEEN_DIFFS) + "|={60,}$")
 _WROTE = re.compile(r"On [^\n]{5,60}[0-9][, ]{1,2}([^\n,0-9]{2,60}) wrote:")
 
@@ -74,7 +76,7 @@ def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
     """
     chunks: list[tuple[DamagedFile, ...]] = []
     size = 0
-    for lines, joiner in _sheets(text):
+    for lines, joiner in _sheets(_WRAPPED_NAMES.sub(r"\1 \2", text)):
         files = list(islice(_files(lines, joiner), MAX_PARTS + 1))
         size += len(files) + sum(len(file.hunks) for file, _ in files)
         if size > MAX_PARTS:

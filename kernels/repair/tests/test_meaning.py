@@ -85,6 +85,14 @@ def test_a_hunk_that_lost_its_header_is_refused() -> None:
     assert (refused.file, refused.reason) == ("lib/pool.c", "its header cannot be read")
 
 
+def test_a_line_of_names_that_is_wrapped_is_rejoined() -> None:
+    diff = stripped(diff_of(BEFORE, AFTER)).replace(" b/lib/pool", "\nb/lib/pool")
+    diff = diff.replace("+++\nb/", "+++ b/")
+    intake = take_in((LETTER + diff).encode(), reader(BEFORE))
+    assert intake.refused == ()
+    assert intake.series.patches[0].files == ("lib/pool.c", "lib/pool.h")
+
+
 def test_modes_right_behind_a_mails_prose_are_not_lost() -> None:
     diff = stripped(diff_of(POOL_H, {"lib/pool.h": AFTER["lib/pool.h"]}))
     diff = diff.replace("index 3a41f83a4ba5..8c57cea7bbbb 100644", "old mode 100644\nnew mode 100755")
