@@ -72,11 +72,13 @@ def remove_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) 
 
 
 def own_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> Hook:
-    """Return a hook that somebody may see and change. Raises UnknownRow, NotAllowed."""
-    hook = one_row(Hook.objects.select_related("owner", "tree").filter(pk=hook_id), f"hook {hook_id}")
+    """Return a hook that somebody may see and change. Raises UnknownRow, also for a hook of others, NotAllowed."""
+    hooks = Hook.objects.select_related("owner", "tree").filter(pk=hook_id)
+    if not may(by, "operate", scopes=scopes):
+        hooks = hooks.filter(owner=by)
+    hook = one_row(hooks, f"hook {hook_id}")
     if not may_change(by, hook.owner, scopes=scopes):
-        whose = f"is {hook.owner.username}'s" if hook.owner else "has lost its owner"
-        raise NotAllowed(f"hook {hook_id} {whose}: only its owner and operators can see it")
+        raise NotAllowed(f"changing hook {hook_id} takes a submitter, and a token with the scope submit")
     return hook
 
 

@@ -86,13 +86,13 @@ def test_one_sees_ones_own_and_operators_all(
     assert f"/hooks/{hook.pk}/" in page("/hooks/", operator)
     assert f"/hooks/{hook.pk}/" not in page("/hooks/", dave)
     for address in (f"/hooks/{hook.pk}/", f"/hooks/{hook.pk}/edit"):
-        assert dave.get(address).status_code == 403
+        assert dave.get(address).status_code == 404
         assert viewer.get(address).status_code == 403
         assert client.get(address).status_code == 302
         assert operator.get(address).status_code == 200
     delivery = Delivery.objects.get()
-    assert dave.post(f"/hooks/deliveries/{delivery.pk}/again").status_code == 403
-    assert dave.post(f"/hooks/{hook.pk}/act", {"act": "remove"}).status_code == 403
+    assert dave.post(f"/hooks/deliveries/{delivery.pk}/again").status_code == 404
+    assert dave.post(f"/hooks/{hook.pk}/act", {"act": "remove"}).status_code == 404
     assert Hook.objects.exists()
 
 
