@@ -231,6 +231,19 @@ def test_a_log_is_read_part_by_part() -> None:
     assert (second.text, second.end, second.complete) == ("23", 5, True)
 
 
+def test_a_character_across_two_parts_of_a_log_stays_whole() -> None:
+    quote = "\N{LEFT SINGLE QUOTATION MARK}".encode()
+    answers = [
+        httpx.Response(200, content=b"1" + quote[:2], headers={"Log-Complete": "false", "Log-Next": "3"}),
+        httpx.Response(200, content=quote + b"2", headers={"Log-Complete": "true", "Log-Next": "5"}),
+    ]
+    client = Played(*answers).client()
+    first = client.log("builds", 4, 0)
+    second = client.log("builds", 4, first.end)
+    assert (first.text, first.end) == ("1", 1)
+    assert (second.text, second.end) == ("\N{LEFT SINGLE QUOTATION MARK}2", 5)
+
+
 @pytest.mark.parametrize("url", ["lab.example", "ftp://lab.example", "https://", "https://me:pw@lab.example"])
 def test_an_address_that_is_none_is_refused_before_anything_is_sent(url: str) -> None:
     with pytest.raises(SettingsWrong, match="is not an address"):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import uuid
+from codecs import getincrementaldecoder
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -175,9 +176,12 @@ class Client:
             Asking("GET", f"{kind}/{number}/{LOG_NAMES[kind]}/", params={"offset": offset})
         )
         complete = answer.headers.get("Log-Complete", "true").lower() == "true"
+        decoder = getincrementaldecoder("utf-8")("replace")
+        text = decoder.decode(answer.content, final=complete)
         # The beginning of a log that another machine writes may be gone.
         end = int(answer.headers.get("Log-Next", offset + len(answer.content)))
-        return LogChunk(answer.content.decode(errors="replace"), end, complete)
+        # A part may end within a character, which then begins the next part.
+        return LogChunk(text, end - len(decoder.getstate()[0]), complete)
 
     def notes(self, experiment_id: int) -> list[Json]:
         """Return the notes on an experiment, the oldest first."""
