@@ -36,9 +36,8 @@ def write_markdown(data: ComparisonData) -> str:
         for metric in case["metrics"]
         for cell in metric["cells"]
     ]
-    candidates = [row for row in rows if row[2]["role"] == "candidate"]
-    shown = [row for row in candidates if row[1]["primary"] or row[2]["verdict"] in CHANGES]
-    rest = [row for row in rows if row not in shown]
+    shown = [row for row in rows if _is_shown(row)]
+    rest = [row for row in rows if not _is_shown(row)]
     fine = is_fine(data)
     lines = [f"### kperflab: {prose(data['conclusion']['headline'])}", ""]
     if rest_of_it := after_headline(data):
@@ -53,6 +52,12 @@ def write_markdown(data: ComparisonData) -> str:
         lines += [*_table(rest, fine=fine), "", "</details>"]
     lines += ["", _method(data)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _is_shown(row: Row) -> bool:
+    """Return whether a row is shown open: a candidate's primary metric, or one of its changes."""
+    _, metric, cell = row
+    return cell["role"] == "candidate" and (metric["primary"] or cell["verdict"] in CHANGES)
 
 
 def code(name: str) -> str:
