@@ -209,9 +209,9 @@ def test_an_alert_is_marked_as_seen_by_submitters_only(
     alert = Alert.objects.get()
     assert "(1 new)" in page("/standing/", viewer)
     assert viewer.post(f"/alerts/{alert.pk}/seen").status_code == 403
-    assert (
-        submitter.post(f"/alerts/{alert.pk}/seen", {"unseen": "1"}).headers["Location"] == "/alerts/?unseen=1"
-    )
+    assert 'name="kept" value="unseen=1&amp;page=1"' in page("/alerts/?unseen=1&page=1", submitter)
+    seen = submitter.post(f"/alerts/{alert.pk}/seen", {"kept": "unseen=1&page=1"})
+    assert seen.headers["Location"] == "/alerts/?unseen=1&page=1"
     assert "No new alert" in page("/alerts/?unseen=1", viewer)
     assert "alice" in page("/alerts/", viewer)
 

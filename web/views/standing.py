@@ -41,7 +41,7 @@ from lab.trends.repeatability import repeatability
 from web.access import needs, person
 from web.api.auth import LoginLimit
 from web.buttons import pressed
-from web.listing import page_number
+from web.listing import back_to_list, page_number
 from web.words import duration
 
 _NUMBERS = {"quiet_from": "an hour", "quiet_until": "an hour", "poll_minutes": "a number of minutes"}
@@ -146,7 +146,8 @@ def alerts(request: HttpRequest) -> HttpResponse:
     """All alerts, the newest first; ?unseen=1 only those nobody has seen."""
     unseen = request.GET.get("unseen") == "1"
     page = alert_page(page_number(request), unseen=unseen)
-    return render(request, "web/alerts.html", {"page": page, "unseen": unseen, "repeats": repeatability()})
+    ctx = {"page": page, "unseen": unseen, "repeats": repeatability(), "query": request.GET.urlencode()}
+    return render(request, "web/alerts.html", ctx)
 
 
 @needs("submit")
@@ -154,7 +155,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 def see(request: HttpRequest, alert_id: int) -> HttpResponse:
     """Note that somebody has seen an alert."""
     see_alert(alert_id=alert_id, by=person(request))
-    return redirect(f"{reverse('alerts')}{'?unseen=1' if request.POST.get('unseen') else ''}")
+    return redirect(back_to_list(request, "alerts"))
 
 
 def _saved(request: HttpRequest, row: Standing | None) -> HttpResponse:
