@@ -15,7 +15,10 @@ files?.addEventListener("change", () => {
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", () => {
     const said = form.querySelector("[data-busy]");
-    if (said) said.textContent = said.dataset.busy;
+    if (said) {
+      said.dataset.idle ??= said.textContent;
+      said.textContent = said.dataset.busy;
+    }
     // Disabled only now: the value of a disabled button would not be sent.
     setTimeout(() => {
       for (const button of [...form.elements, ...document.querySelectorAll(`button[form="${form.id}"]`)]) {
@@ -25,9 +28,13 @@ for (const form of document.querySelectorAll("form[method=post]")) {
   });
 }
 
-// Enables the buttons again when the reader comes back from the next page.
+// Enables the buttons again when the reader comes back from the next page, where nothing is being worked on.
 addEventListener("pageshow", () => {
   for (const button of document.querySelectorAll("button[disabled]")) button.disabled = false;
+  for (const said of document.querySelectorAll("[data-idle]")) {
+    said.textContent = said.dataset.idle;
+    delete said.dataset.idle;
+  }
 });
 
 document.getElementById("preview")?.focus();
