@@ -73,7 +73,9 @@ def read_preferences() -> Preferences:
     origins |= {key: str(own) for key in ("server", "token_file", "local") if key in mine}
     if os.environ.get("LABCTL_SERVER"):
         server, origins["server"] = os.environ["LABCTL_SERVER"], "LABCTL_SERVER"
-    local = mine.get("local", False) is True
+    local = mine.get("local", False)
+    if not isinstance(local, bool):
+        raise SettingsWrong(f"{own}: local: {local!r} is not true or false")
     if os.environ.get("LABCTL_LOCAL"):
         local, origins["local"] = _switch("LABCTL_LOCAL"), "LABCTL_LOCAL"
     elif os.environ.get("LABCTL_SERVER"):

@@ -68,6 +68,12 @@ def test_the_environment_wins_over_files(monkeypatch: pytest.MonkeyPatch) -> Non
     assert read_preferences().local, "an empty variable changes nothing"
 
 
+def test_a_switch_that_is_no_truth_is_refused_and_not_taken_for_off(somewhere: Path) -> None:
+    own('local = "true"\n')
+    with pytest.raises(SettingsWrong, match="local: 'true' is not true or false"):
+        read_preferences()
+
+
 @pytest.mark.parametrize("line", ['server = "https://evil.example"', 'token_file = "/tmp/x"', "local = true"])
 def test_a_git_tree_cannot_choose_who_gets_the_token(line: str, somewhere: Path) -> None:
     (somewhere / ".labctl.toml").write_text(line + "\n")
