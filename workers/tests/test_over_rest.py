@@ -106,6 +106,9 @@ def test_every_command_reads_what_was_submitted(
     capsys.readouterr()
     shown = said("notes", number)
     assert [word in shown for word in ("alice", "seen it", "\x1b")] == [True, True, False]
+    assert call(monkeypatch, "notes", number, "--add", "and answered") == 0
+    shown = capsys.readouterr().out
+    assert shown.index("seen it") < shown.index("and answered")
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ class Client:
 
     def notes(self, experiment_id: int) -> list[Json]:
         """Return the notes on an experiment, the oldest first."""
-        return self.rows("notes/", {"experiment": experiment_id})
+        return self.rows("notes/", {"experiment": experiment_id, "ordering": "id"})
 
     def write_note(self, experiment_id: int, text: str) -> Json:
         """Add a note to an experiment."""
