@@ -3,6 +3,7 @@
 
 import sys
 from collections.abc import Callable
+from traceback import print_exception
 from typing import NoReturn
 
 import typer
@@ -27,7 +28,7 @@ def run_program(cli: Callable[..., object], name: str) -> NoReturn:
 
 
 def _explain(exc: Exception, name: str) -> int:
-    """Print an expected error and return the exit code; raise any other error again."""
+    """Print an expected error, or where any other arose, and return the exit code; Python's own, 1, means a regression."""
     # Typer hides its copy of click: the error of a wrong call is recognised by its format_message.
     format_message: Callable[[], str] | None = getattr(exc, "format_message", None)
     blame = getattr(exc, "blame", None)
@@ -35,7 +36,8 @@ def _explain(exc: Exception, name: str) -> int:
         err.print(Text(f"{name}: {away}", style="red"), soft_wrap=True)
         return EXIT_LAB
     if format_message is None and blame is None:
-        raise exc
+        print_exception(exc)
+        return EXIT_LAB
     lines: Callable[[], list[str]] | None = getattr(exc, "lines", None)
     said = format_message().removeprefix("Invalid value: ") if format_message else str(exc)
     for line in lines() if lines else [said]:

@@ -113,6 +113,17 @@ def test_an_experiment_without_its_base_exits_with_3(
     assert call(monkeypatch, "compare", str(experiment.pk), "--local") == labctl.EXIT_LAB
 
 
+def test_a_fault_of_ours_does_not_end_with_the_code_of_a_regression(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("workers.ctl.clients.client.Client.document", fails)
+    assert call(monkeypatch, "watch", "7", "--server", "https://lab.example") == labctl.EXIT_LAB
+    assert "ZeroDivisionError: ours" in capsys.readouterr().err
+
+
 def places(group: Any) -> Iterator[tuple[str, str]]:
     for name, place in group.info.cls.places.items():
         yield from [(name, place)] if isinstance(place, str) else places(place)
