@@ -42,6 +42,8 @@ SETTINGS = {
     "core.attributesFile": os.devnull,
     "core.fsmonitor": "false",
     "core.compression": "1",  # 17 s for a kernel tree; the default level takes three times as long
+    # Loose objects too: git never writes again what has a name, though a power cut may have left it without a byte.
+    "core.fsync": "committed",
     "gc.auto": "0",  # the commits we make for variants must outlive their refs
     "advice.detachedHead": "false",
     # Names that mean git's own folder on some file system are refused on all.
