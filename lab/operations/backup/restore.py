@@ -8,7 +8,7 @@ the last step leaves a draft that names its backup: restoring that backup again 
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +20,8 @@ from django.db import DatabaseError, IntegrityError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
+from kernels.errors import LockBusy
+from kernels.files.scratch import locked
 from lab.errors import BackupRefused
 from lab.leases.version import Key, known_migrations, replaced_migrations, too_old
 from lab.models import Build, Experiment, Tree, User, Worker
@@ -30,6 +32,7 @@ Say = Callable[[str], None]
 _SCHEMA, _BEFORE = "kperflab_restoring", "kperflab_before"
 # The folder of unpacked files, and in it, from the last step on, the digest of the backup's manifest.
 _DRAFT, _REPLACES = ".restoring", "replaces"
+_LOCK = ".restore.lock"
 # Space beyond the archive's contents, such as for the indexes of tables.
 _ROOM = 1 << 30
 _ALIVE = timedelta(seconds=30)
@@ -48,7 +51,7 @@ class Restored:
 
 def restore(file: Path, *, replace: bool, say: Say) -> Restored:
     """Replace this machine's lab with the backup. replace: even if a lab exists. Raises BackupRefused."""
-    with reading(file) as archive:
+    with _alone(), reading(file) as archive:
         manifest, draft = archive.manifest, settings.HOME / _DRAFT
         digest = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()
         _fits(file, manifest)
@@ -72,6 +75,19 @@ def restore(file: Path, *, replace: bool, say: Say) -> Restored:
         shutil.rmtree(draft)
     rows = sum(table.rows for table in manifest.tables.values())
     return Restored(manifest.made_at, manifest.version, rows, number, missing)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep other restores into this home out, whose drafts have the same names. Raises BackupRefused."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(settings.HOME / _LOCK, seconds=0))
+        except LockBusy as exc:
+            raise BackupRefused(
+                f"another restore into {settings.HOME} is under way: wait for it, or end it"
+            ) from exc
+        yield
 
 
 def _replaced(draft: Path) -> str:

@@ -230,6 +230,21 @@ def test_a_restore_that_is_killed_in_its_last_step_is_completed_by_the_same_comm
     assert "this lab has experiments already" in refused.stderr
 
 
+def test_a_restore_beside_another_one_is_refused_and_takes_nothing_from_it(
+    lab: Lab, backup: Path, empty: Lab
+) -> None:
+    beside = (
+        "import subprocess, sys, django; django.setup(); from pathlib import Path\n"
+        "from lab.operations.backup.restore import restore\n"
+        "def again(_): subprocess.run([sys.executable, '-m', 'workers.labctl', 'lab', 'restore', sys.argv[1]], check=False)\n"
+        "restore(Path(sys.argv[1]), replace=False, say=again)\n"
+    )
+    done = empty.run("-c", beside, str(backup))
+    assert done.stderr.count("another restore into") == 2
+    assert len(empty.rows()["lab_experiment"]) == len(lab.rows()["lab_experiment"])
+    assert (empty.home / "artifacts" / "abc" / "vmlinux").exists()
+
+
 def test_a_backup_made_while_others_write_is_of_one_moment(lab: Lab, tmp_path: Path) -> None:
     """Each experiment that is added brings a switch with it: a backup has as many of either."""
     add = (
