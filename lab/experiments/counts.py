@@ -8,7 +8,7 @@ from django.db.models import Count
 
 from lab.models import Case, Comparison, Run, Variant
 from lab.models.states import Role, RunState, VariantState
-from lab.statistics.verdict_words import VERDICTS
+from lab.statistics.verdict_words import shown_verdict
 
 OVER = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
@@ -75,7 +75,7 @@ def exit_code(state: str, counts: ExperimentCounts) -> int:
     """
     if state in {"failed", "cancelled"}:
         return EXIT_LAB
-    codes = {VERDICTS[word].exit_code for word, count in counts.verdicts.items() if count}
+    codes = {shown_verdict(word).exit_code for word, count in counts.verdicts.items() if count}
     if EXIT_REGRESSION in codes:
         return EXIT_REGRESSION
     return EXIT_UNKNOWN if EXIT_UNKNOWN in codes or not codes or counts.unjudged else EXIT_OK

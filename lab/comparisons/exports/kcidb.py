@@ -33,7 +33,7 @@ from lab.figures import counted
 from lab.models import Build, Experiment, Run, Variant
 from lab.models.states import BuildState, RunState
 from lab.one_line import plain
-from lab.statistics.verdict_words import VERDICTS
+from lab.statistics.verdict_words import shown_verdict
 
 VERSION = {"major": 5, "minor": 3}
 ORIGIN = "kperflab"
@@ -232,7 +232,7 @@ def _verdict(cell: CellData) -> str:
 def _status(metric: MetricData, cell: CellData | None) -> str:
     if cell is None or cell["role"] != "candidate" or not metric["primary"]:
         return "DONE"
-    return {"failed": "FAIL", "skipped": "DONE", "passed": "PASS"}[VERDICTS[cell["verdict"]].outcome]
+    return {"failed": "FAIL", "skipped": "DONE", "passed": "PASS"}[shown_verdict(cell["verdict"]).outcome]
 
 
 def _present(**fields: Any) -> Item:

@@ -19,7 +19,7 @@ from lab.comparisons.exports.matrix import write_matrix
 from lab.comparisons.page import comparison_data
 from lab.errors import SpecError, UnknownRow
 from lab.experiments.shown_description import case_titles
-from lab.models import Build, Experiment, Run, Tree
+from lab.models import Build, Comparison, Experiment, Run, Tree
 from lab.models.states import BuildState, ExperimentState, Outcome, Purpose, VariantState
 from lab.tests.comparisons import HOSTILE
 from lab.tests.factories import (
@@ -142,6 +142,14 @@ def test_kcidb_calls_improvement_a_pass_and_what_cannot_be_told_done() -> None:
     assert statuses(better, path)[1] == "PASS"
     wild = kcidb(experiment_of(BASE, WILD, name="wild"))
     assert statuses(wild, path)[1] == "DONE"
+
+
+def test_a_verdict_of_a_newer_lab_counts_as_inconclusive() -> None:
+    """Old programs go on beside the newer tables while a fleet is upgraded."""
+    experiment = experiment_of(BASE, WORSE)
+    Comparison.objects.filter(experiment=experiment, primary=True).update(verdict="tail-worse")
+    assert statuses(kcidb(experiment), "kperflab.showgids.smoke.ns_per_open") == ["DONE", "DONE", "DONE"]
+    assert comparison_data(experiment.pk)["exit_code"] == 2
 
 
 def test_kcidb_tells_a_panic_from_a_boot_the_lab_lost_and_from_one_left_out() -> None:
