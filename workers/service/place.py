@@ -72,9 +72,9 @@ class ServicePlace:
     def password(self, name: str) -> str:
         """Return the password of the lab's role in the database, or of Redis where other machines may connect; made once."""
         path = self.folder / f"{name}.password"
-        if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(secrets.token_urlsafe(32))
+        # An empty file is what a power cut leaves, and an empty password none.
+        if not path.exists() or not path.stat().st_size:
+            write(path, secrets.token_urlsafe(32))
         return path.read_text()
 
     @contextmanager

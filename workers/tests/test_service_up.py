@@ -143,6 +143,12 @@ def test_secrets_are_read_by_their_owner_alone(place: ServicePlace) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
+def test_a_password_that_a_power_cut_left_empty_is_made_anew(place: ServicePlace) -> None:
+    (place.folder / "redis.password").touch()
+    assert len(place.password("redis")) > 30
+    assert place.password("redis") == place.password("redis")
+
+
 def test_what_the_environment_says_is_kept_and_what_it_does_not_is_made(
     place: ServicePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
