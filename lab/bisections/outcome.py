@@ -51,8 +51,10 @@ def conclude(step: BisectionStep) -> Conclusion:
     candidate = experiment.variants.get(role=Role.CANDIDATE)
     comparison = Comparison.objects.filter(variant=candidate, metric=step.bisection.metric).first()
     is_decided = comparison is not None and kind_of(comparison.verdict) != "inconclusive"
+    # Boots that the lab lost say nothing, and leave the others comparable.
+    is_measured = comparison is not None and comparison.boots_needed is not None
     blame, problem = _trouble(candidate)
-    if blame and not is_decided:
+    if blame and not is_decided and not (blame == "lab" and is_measured):
         outcome = Outcome.FAULT if blame == "lab" else Outcome.SKIPPED
         return Conclusion(outcome, problem)
     if comparison is None:

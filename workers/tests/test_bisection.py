@@ -11,11 +11,12 @@ from functools import cache
 import pytest
 
 from kernels.tests.pretend import FAKELINUX
+from lab.bisections.outcome import conclude
 from lab.bisections.pages import bisection_page
 from lab.bisections.search import conclude_step, get_bisection, step_spec, take_step
 from lab.bisections.start import BisectionRequest, start_bisection
 from lab.errors import LabError, UnknownRow
-from lab.models import Bisection, BisectionStep, Experiment
+from lab.models import Bisection, BisectionStep, Experiment, Run
 from workers import bisection, local
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script
@@ -196,6 +197,11 @@ def test_boots_that_cannot_tell_are_asked_again_and_then_are_ambiguous(
     about = [(step.boots, step.outcome) for step in steps if step.revision == 5]
     assert about == [(3, "again"), (6, "ambiguous")]
     assert get_bisection(search.pk).suspects == line[5:7]
+    # One boot that the lab lost leaves it as open as it was.
+    again = next(step for step in steps if step.outcome == "again")
+    boots = Run.objects.filter(experiment=again.experiment, variant__role="candidate", purpose="measured")
+    boots.filter(pk=boots.earliest("pk").pk).update(state="failed", outcome="lost", blame="lab")
+    assert conclude(again).outcome == "again"
 
 
 def test_a_fault_of_the_lab_is_tried_again_and_never_becomes_an_answer(
