@@ -63,7 +63,8 @@ def is_trusted(metadata: ArtifactMetadata) -> bool:
 def find_choice(home: Path, kernel: Path, make_driver: Callable[[], Driver], *, trusted: bool) -> Choice:
     """Return the remembered choice for this host or this kernel; without one, probe, and remember a certain result."""
     fingerprint, identity = host_fingerprint(), _identity(kernel)
-    for_all, for_kernel = home / "accelerator.json", home / "accelerator-of-one.json"
+    for_all = home / "accelerator.json"
+    for_kernel = home / "accelerators" / f"{fingerprint}-{identity}.json"
     for kept in (for_all, for_kernel):
         remembered = _read(kept)
         # One kernel's result is checked again with a trusted kernel.
@@ -77,6 +78,10 @@ def find_choice(home: Path, kernel: Path, make_driver: Callable[[], Driver], *, 
     if certain and not trusted and KVM_DEVICE.exists() and choice.accelerator == "tcg":
         choice = replace(choice, kernel=identity)
     if certain:
+        for_kernel.parent.mkdir(exist_ok=True)
+        for kept in for_kernel.parent.glob("*.json"):
+            if not kept.name.startswith(fingerprint):
+                kept.unlink(missing_ok=True)
         _write(for_kernel if choice.kernel else for_all, choice)
     return choice
 

@@ -113,6 +113,19 @@ def test_a_strangers_kernel_that_boots_under_emulation_alone_decides_for_itself_
     assert find_choice(host, host / "vmlinux", never, trusted=False).accelerator == "kvm"
 
 
+def test_kernels_that_boot_in_turns_are_each_probed_once(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a kernel of the lab's own nothing is decided for all, and a probe waits for its deadline."""
+    kernels = [host / name for name in ("base", "patched")]
+    for kernel in kernels:
+        kernel.touch()
+        find_choice(host, kernel, lambda: under(kvm=CRAWLS, tcg=Script()), trusted=False)
+    for kernel in kernels * 2:
+        assert find_choice(host, kernel, never, trusted=False).accelerator == "tcg"
+    monkeypatch.setattr(accelerator, "host_fingerprint", lambda: "of the next boot")
+    find_choice(host, kernels[0], lambda: under(kvm=CRAWLS, tcg=Script()), trusted=False)
+    assert len(list((host / "accelerators").iterdir())) == 1
+
+
 @pytest.mark.hostile
 def test_a_kernel_of_the_lab_is_asked_where_only_strangers_were(host: Path) -> None:
     against_kvm: Callable[[], FakeDriver] = lambda: under(kvm=CRAWLS, tcg=Script())  # noqa: E731
