@@ -230,7 +230,7 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
         machine = Machine(most_cpus(order.params), max(order.memory_mib, LEAST_MIB), "tcg", clock)
     else:
         guest = is_guest(order.driver)
-        trusted = is_trusted(artifact.metadata)
+        trusted = order.of_archive and is_trusted(artifact.metadata)
         accelerator = (
             choose_accelerator(bench.home, artifact.boot_vmlinux, trusted=trusted) if guest else "none"
         )

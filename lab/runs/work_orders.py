@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from lab.errors import UnknownRow, one_row
 from lab.from_attributes import attributes, from_attributes
-from lab.models import Build, Experiment, Run, Target, Variant
+from lab.models import Build, Experiment, Run, Target, Tree, Variant
 from lab.models.states import Purpose, Role, RunState
 
 Way = Literal["power", "kexec"]
@@ -37,7 +37,8 @@ class RunOrder:
     warm-up iterations of an exact run: they move timer ticks and free memory about, which differ between kernels for no
     reason, so that boots of one kernel show that effect. access: how its driver reaches the target;
     tuning: the target's settings for measuring. way: how the boots of its block that count were started;
-    None if there are none yet, or their driver has one way.
+    None if there are none yet, or their driver has one way. of_archive: its kernel is the lab's own, that of a source archive
+    as it is.
     """
 
     id: int
@@ -67,6 +68,7 @@ class RunOrder:
     memory_mib: int
     attempt: int
     way: Way | None = None
+    of_archive: bool = False
 
 
 # Without the description and the build's request: they are tens of kilobytes, which a boot does not need. Three statements,
@@ -74,6 +76,7 @@ class RunOrder:
 _OF_RUN = (
     *("block", "position", "purpose", "attempt", "target", "variant"),
     *("experiment__clock", "experiment__iterations", "experiment__warmup", "experiment__target"),
+    *("experiment__base_name", "experiment__tree"),
     *("case__workload", "case__preset", "case__params", "case__position"),
 )
 _OF_VARIANT = ("name", "role", "build__artifact_key", "build__release")
@@ -112,11 +115,20 @@ def run_order(run_id: int) -> RunOrder:
         build_id=variant.build.pk,
         target=target.name,
         way=_way_of_block(run),
+        of_archive=_is_of_archive(run.experiment, variant),
         **attributes(run.experiment, ("clock", "iterations", "warmup")),
         **attributes(run.case, ("workload", "preset", "params")),
         **attributes(variant.build, ("artifact_key", "release")),
         **attributes(target, ("driver", "access", "tuning", "vcpus", "memory_mib")),
     )
+
+
+def _is_of_archive(experiment: Experiment, variant: Variant) -> bool:
+    """Return whether a kernel is that of a source archive as it is: any commit can be an experiment's base, also somebody's patch."""
+    if variant.role not in (Role.BASE, Role.AA):
+        return False
+    plain = Tree.objects.filter(kind=Tree.Kind.ARCHIVE, default_revision=experiment.base_name)
+    return plain.filter(pk=experiment.tree_id).exists()
 
 
 def _profiling(run: Run) -> tuple[bool, bool]:

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from lab.models import Experiment, Run
 from lab.runs.work_orders import run_order
-from lab.tests.factories import finish_builds, make_grid
+from lab.tests.factories import finish_builds, make_case, make_experiment, make_grid, make_run, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -45,3 +45,24 @@ def test_a_profiled_boot_is_told_by_its_description_how_to_profile(
     Run.objects.filter(pk=run.pk).update(purpose="profiled")
     order = run_order(run.pk)
     assert (order.off_cpu, order.exact) == expected
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("base", "kind", "switches", "of_archive"),
+    [
+        ("v1", "archive", (), True),
+        ("v1", "archive", ("config",), False),
+        ("c" * 40, "archive", (), False),
+        ("v1", "git", (), False),
+    ],
+)
+def test_a_commit_of_somebodys_patch_as_the_base_is_not_the_archives_kernel(
+    base: str, kind: str, switches: tuple[str, ...], of_archive: bool
+) -> None:
+    experiment = make_experiment(base_name=base)
+    experiment.tree.kind = kind
+    experiment.tree.save()
+    run = make_run(make_variant(experiment, *switches), make_case(experiment))
+    finish_builds(experiment)
+    assert run_order(run.pk).of_archive is of_archive
