@@ -60,7 +60,9 @@ def upstream(tmp_path: Path) -> Path:
 def test_a_loose_object_is_on_the_disk_before_it_has_its_name(tmp_path: Path) -> None:
     make_bare(tmp_path / "tree.git")
     trace = tmp_path / "trace"
-    run_git(tmp_path / "tree.git", "hash-object", "-w", "--stdin", environment={"GIT_TRACE2_EVENT": str(trace)})
+    run_git(
+        tmp_path / "tree.git", "hash-object", "-w", "--stdin", environment={"GIT_TRACE2_EVENT": str(trace)}
+    )
     assert '"key":"fsync/hardware-flush","value":"1"' in trace.read_text()
 
 
