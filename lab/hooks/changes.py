@@ -18,7 +18,7 @@ from lab.hooks.request import Event as SentEvent
 from lab.hooks.request import key_of, new_secret, request_for
 from lab.models import Delivery, Experiment, Hook, Tree, User
 from lab.models.states import DeliveryState, move
-from lab.people.permissions import check_may, may_change
+from lab.people.permissions import check_may, may, may_change
 from lab.validation_messages import nearest
 
 MOST_HOOKS = 20

@@ -189,7 +189,7 @@ def each_patch(
             "each",
             f"{received.name or 'the series'} has {total} patches, at most {MOST_PATCHES} can be separate switches",
         )
-    # The patches' diffs are without it, and each is to be tried on the base of all.
+    # The diffs of the patches lack it, and each is tried on the base of all.
     trailer = f"\nbase-commit: {series.base_commit}\n" if series.base_commit else ""
     parts, names = [], set(others)
     for number, mail in enumerate(letters_of(series), 1):

@@ -17,7 +17,7 @@ from workers.tests.debianbase import ROOT
 pytestmark = pytest.mark.process
 
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-# Stands in front of a program, and kills whoever called it: once the program ran, if `kill_after` names it and its call's number.
+# Stands in front of a program, and kills its caller: once the program ran, if `kill_after` names it and its call's number.
 SHIM = """#!/bin/sh
 echo >>"$0.calls"
 call="$(basename "$0") $(wc -l <"$0.calls")"

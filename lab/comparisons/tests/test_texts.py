@@ -244,7 +244,7 @@ def test_the_json_is_the_data_itself() -> None:
 class Uncompared(dict[str, Any]):
     """A cell that is compared with no other: of 100,000 rows that takes hours."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __eq__(self, other: object) -> bool:
         raise AssertionError("two rows were compared")
