@@ -99,16 +99,20 @@ class Lab:
         )
 
     def status_of(self, person: str, route: Route, method: str) -> int:
-        """Return the status of one request, 403 for every way of being sent away."""
+        """Return the status of one request, 403 for every way of being sent away: 404 for what an operator finds is one."""
         body = _BODIES.get((route.name, method), {})
-        return _status(self.clients[person], method, route.example(self.values), body)
+        status = _status(self.clients[person], method, route.example(self.values), body)
+        hidden = status == 404 and person != "operator" and self.status_of("operator", route, method) != 404
+        return 403 if hidden else status
 
     def status_with(self, scope: str, route: Route, method: str) -> int:
         """Return the status of one request with an operator's token."""
         body = _BODIES.get((route.name, method), {})
         stranger = self.clients["token"]
         stranger.cookies.clear()
-        return _status(stranger, method, route.example(self.values), body, self.headers[scope])
+        status = _status(stranger, method, route.example(self.values), body, self.headers[scope])
+        hidden = status == 404 and self.status_of("operator", route, method) != 404
+        return 403 if hidden else status
 
 
 def refuse_other_hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
