@@ -118,7 +118,7 @@ def _in_kconfig(bare: str, previous: str) -> str:
 def _known_lines(base: Sequence[str]) -> dict[str, str]:
     """Return lines of the base by their text with each run of blanks as one; "" if two lines differ only in those runs.
 
-    A blank where the base has none is not damage: `#define X (y)` is not `#define X(y)`.
+    A mailer does not add a blank where there was none, so such a blank is the patch's own: `#define X (y)` is not `#define X(y)`.
     """
     known: dict[str, str] = {}
     for line in base:

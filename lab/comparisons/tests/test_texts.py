@@ -242,7 +242,7 @@ def test_the_json_is_the_data_itself() -> None:
 
 
 class Uncompared(dict[str, Any]):
-    """A cell that is compared with no other: of 100,000 rows that takes hours."""
+    """A cell that must not be compared with others: the time would grow with the square of the rows."""
 
     __hash__ = None
 
