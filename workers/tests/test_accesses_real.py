@@ -20,6 +20,7 @@ from workers.errors import ProfileUnreadable
 from workers.microscope.accesses import check_cpus, read_recordings
 from workers.microscope.looking import Look, look_at
 from workers.microscope.slab_pages import SlabPages, slab_pages
+from workers.tests.libvirtd import repeated
 from workers.tests.test_accesses import decoded
 from workers.tests.test_driver_real import driver, home  # noqa: F401 fixtures
 from workloads.catalog import load_catalog
@@ -38,7 +39,7 @@ Boot = Callable[[int], tuple[Look, BootRequest, list[Record], SlabPages | None]]
 @pytest.fixture
 def boot(driver: LibvirtDriver, home: Path, artifact: Artifact) -> Boot:  # noqa: F811
     """Opens some files from as many threads as said on a guest of four CPUs."""
-    return partial(_boot, driver, home, artifact)
+    return lambda threads: repeated(partial(_boot, driver, home, artifact, threads))
 
 
 def _boot(

@@ -37,7 +37,7 @@ from workers.errors import (
     TargetVanished,
     WrongKernel,
 )
-from workers.tests.libvirtd import guests, start_libvirtd
+from workers.tests.libvirtd import guests, repeated, start_libvirtd
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step, StepKind
@@ -107,8 +107,16 @@ def sh(script: str, name: str = "sh", deadline_s: float = 30, kind: StepKind = "
 
 
 def run(driver: LibvirtDriver, request: BootRequest) -> list[Record]:
-    with driver.boot(request) as session:
-        return list(session.records(60))
+    return hear_out(driver, request).records
+
+
+def hear_out(driver: LibvirtDriver, request: BootRequest) -> Said:
+    def boot() -> Said:
+        with driver.boot(request) as session:
+            records = list(session.records(60))
+        return Said(session.hello, session.host, records)
+
+    return repeated(boot)
 
 
 def exits(records: list[Record]) -> dict[str, dict[str, object]]:
@@ -139,10 +147,9 @@ def said(home: Path, artifact: Artifact) -> Said:
         sh("true", "never"),
     )  # fmt: skip
     driver = LibvirtDriver(home)
-    with driver.boot(request) as session:
-        records = list(session.records(60))
+    heard = hear_out(driver, request)
     driver.close()
-    return Said(session.hello, session.host, records)
+    return heard
 
 
 def test_a_plan_runs_and_all_it_says_comes_home(said: Said) -> None:
@@ -183,13 +190,12 @@ def test_a_flood_of_output_does_not_hide_the_deadline(driver: LibvirtDriver, ask
 def test_a_guest_is_tuned_as_far_as_it_can_be_and_says_how_far(driver: LibvirtDriver, ask: Ask) -> None:
     tuning = Tuning(governor="performance", smt=False, isolcpus="1", irq_affinity="0")
     request = ask(sh("cat /proc/irq/default_smp_affinity"), cmdline=tuning.cmdline())
-    with driver.boot(request) as session:
-        records = list(session.records(60))
-        state = session.hello["tuning"]
+    heard = hear_out(driver, request)
+    state = heard.hello["tuning"]
     assert (state["isolcpus"], state["irq_affinity"], state["smt"]) == ("1", "0", "off")
     # A guest has no frequencies to govern.
     assert untuned(tuning.asked(), state) == ["governor: asked performance, is unknown to its kernel"]
-    assert [record.payload.strip() for record in records if record.kind == "out"] == [b"1"]
+    assert [record.payload.strip() for record in heard.records if record.kind == "out"] == [b"1"]
 
 
 def test_a_disk_starts_from_the_golden_image_and_leaves_it_alone(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.runs.claim import MOST_ATTEMPTS
 from workers.drivers import streams as streams_module
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.guest_session import Ending, GuestSession
@@ -26,6 +27,7 @@ from workers.errors import (
     TargetVanished,
     WrongKernel,
 )
+from workers.tests.libvirtd import repeated
 from workloads.errors import RecordCorrupt
 from workloads.guest.records import Record, encode_record
 
@@ -220,6 +222,24 @@ def test_a_guest_that_crashed_its_qemu_or_whose_qemu_was_killed_spares_its_targe
     with pytest.raises(TargetVanished, match="turned off or crashed before its first step") as caught:
         list(guest.session.records(5)) if greets else guest.session.greet()
     assert (caught.value.blame, caught.value.retry, caught.value.spares_target) == ("lab", True, True)
+
+
+def test_a_tests_boot_whose_qemu_crashed_is_repeated_as_often_as_a_workers() -> None:
+    endings = [TargetVanished("crashed"), TargetVanished("crashed"), "booted"]
+    boots = iter(endings)
+
+    def boot() -> str:
+        ending = next(boots)
+        if isinstance(ending, TargetVanished):
+            raise ending
+        return ending
+
+    assert len(endings) == MOST_ATTEMPTS
+    assert repeated(boot) == "booted"
+    boots = iter([*endings[:2], *endings])
+    with pytest.raises(TargetVanished):
+        repeated(boot)
+    assert list(boots) == endings[1:]
 
 
 def test_missed_heartbeats_are_silence(guest: Guest) -> None:
