@@ -9,9 +9,10 @@ from django.conf import settings
 
 from lab.comparisons.shape import BaseData, EnvironmentData, ExperimentData, SwitchData, VariantData
 from lab.experiments.environment import lab_version, stored_artifact
+from lab.experiments.page import variants_of
 from lab.experiments.shown_description import measure_of
 from lab.from_attributes import attributes, from_attributes
-from lab.models import Experiment, Run
+from lab.models import Experiment, Run, Variant
 from lab.models.states import Purpose, Role, RunState
 from workloads.contention import LEAST_MIB, most_cpus
 
@@ -35,7 +36,7 @@ def _moment(moment: datetime | None) -> str:
 
 def base_data(row: Experiment) -> BaseData:
     """Return the tree and commit under all kernels of an experiment."""
-    base = row.variants.filter(role=Role.BASE).first()
+    base = _base(row)
     return BaseData(
         name=base.name if base else "base",
         tree=row.tree.name,
@@ -44,6 +45,10 @@ def base_data(row: Experiment) -> BaseData:
         commit=row.base_commit,
         tree_id=row.base_tree_id,
     )
+
+
+def _base(row: Experiment) -> Variant | None:
+    return next((variant for variant in variants_of(row) if variant.role == Role.BASE), None)
 
 
 def public_location(row: Experiment) -> str:
@@ -55,11 +60,10 @@ def public_location(row: Experiment) -> str:
 
 def environment_data(row: Experiment) -> EnvironmentData:
     """Return the environment of the boots as the first boot of the base that finished recorded it."""
-    base = row.variants.select_related("build").filter(role=Role.BASE).first()
+    base = _base(row)
     kernel = stored_artifact(base.build, settings.HOME) if base else None
     finished = Run.objects.filter(variant=base, purpose=Purpose.MEASURED, state=RunState.DONE)
-    run = finished.first() if base else None
-    environment = run.environment if run else {}
+    environment = (finished.values_list("environment", flat=True).first() or {}) if base else {}
     guest, host, machine = (_part(environment, name) for name in ("guest", "host", "machine"))
     vcpus, memory_mib = _size(row)
     cpus = host.get("host_cpus")
@@ -111,5 +115,5 @@ def variants_data(row: Experiment) -> list[VariantData]:
             release=variant.build.release if variant.build else "",
             code_hash=variant.build.code_hash if variant.build else "",
         )
-        for variant in row.variants.select_related("build")
+        for variant in variants_of(row)
     ]

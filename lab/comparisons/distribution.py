@@ -2,14 +2,14 @@
 """Read how numbers are spread: every boot of every metric, and the tails of latency histograms."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from lab.experiments.page import get_experiment
-from lab.models import Case, Run, Sample
-from lab.models.states import Purpose, Role, VariantState
+from lab.experiments.page import variants_of
+from lab.models import Case, Experiment, Run, Sample
+from lab.models.states import Purpose, Role, RunState, VariantState
 from lab.statistics.quantiles import Middle, Quantile, histogram_quantile, middle
 
 TAILS = (0.99, 0.999, 0.9999)
@@ -69,20 +69,33 @@ class CaseSpread:
     unit: str
 
 
-def case_spreads(experiment_id: int) -> dict[int, CaseSpread]:
-    """Return by case how its boots are spread. Raises UnknownRow."""
-    experiment = get_experiment(experiment_id)
-    runs = (
-        Run.objects.filter(experiment=experiment, purpose=Purpose.MEASURED, state="done", invalid=[])
-        .select_related("variant")
-        .order_by("variant__position", "block", "position")
+def boots_of(row: Experiment) -> list[Run]:
+    """Return the boots of an experiment in order, with their variants and without what only the page of a boot shows."""
+    variants = {variant.pk: variant for variant in variants_of(row)}
+    boots = list(
+        row.runs.defer("environment", "counters", "steps", "unavailable", "findings").order_by("position")
     )
+    for run in boots:
+        run.variant = variants[run.variant_id]
+    return boots
+
+
+def counts(run: Run) -> bool:
+    """Return whether the numbers of a boot count."""
+    return run.state == RunState.DONE and not run.invalid
+
+
+def case_spreads(row: Experiment, boots: Iterable[Run]) -> dict[int, CaseSpread]:
+    """Return by case how boots of an experiment are spread."""
     by_case: dict[int, list[Run]] = defaultdict(list)
-    for run in runs:
-        by_case[run.case_id].append(run)
-    ready = experiment.variants.filter(state=VariantState.READY)
-    both = ready.exclude(role__in=(Role.BASE, Role.AA)).exists()
-    return {case.pk: _case(case, by_case[case.pk], both=both) for case in experiment.cases.all()}
+    for run in sorted(boots, key=lambda run: (run.variant.position, run.block, run.position)):
+        if run.purpose == Purpose.MEASURED and counts(run):
+            by_case[run.case_id].append(run)
+    both = any(
+        variant.state == VariantState.READY and variant.role not in (Role.BASE, Role.AA)
+        for variant in variants_of(row)
+    )
+    return {case.pk: _case(case, by_case[case.pk], both=both) for case in row.cases.all()}
 
 
 def _case(case: Case, runs: list[Run], *, both: bool) -> CaseSpread:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, prefetch_related_objects
 
 from lab.comparisons.conclusion.collect import conclusion_data
 from lab.comparisons.described import (
@@ -20,7 +20,7 @@ from lab.comparisons.described import (
     switches_data,
     variants_data,
 )
-from lab.comparisons.distribution import CaseSpread, MetricSpread, case_spreads
+from lab.comparisons.distribution import CaseSpread, MetricSpread, boots_of, case_spreads, counts
 from lab.comparisons.model_and_machine import models_and_machines
 from lab.comparisons.shape import (
     FORMAT,
@@ -37,7 +37,7 @@ from lab.comparisons.shape import (
     SpreadData,
 )
 from lab.experiments.counts import count_experiments, exit_code
-from lab.experiments.page import get_experiment
+from lab.experiments.page import get_experiment, variants_of
 from lab.experiments.shown_description import case_titles
 from lab.figures import medians_ratio
 from lab.from_attributes import attributes, from_attributes
@@ -84,16 +84,17 @@ def comparison_data(experiment_id: int, *, link: str = "") -> ComparisonData:
 def comparison_page(experiment_id: int, *, link: str = "") -> ComparisonPage:
     """Return the comparison of an experiment with the boots behind it. Raises UnknownRow."""
     row = get_experiment(experiment_id)
-    counts = count_experiments([row.pk])[row.pk]
+    counted = count_experiments([row.pk])[row.pk]
     runs: dict[int, list[Run]] = defaultdict(list)
-    for run in Run.objects.filter(experiment=row).select_related("variant").order_by("position"):
+    prefetch_related_objects([row], "cases")
+    boots_in_order = boots_of(row)
+    for run in boots_in_order:
         runs[run.case_id].append(run)
-    spreads = case_spreads(experiment_id)
+    spreads = case_spreads(row, boots_in_order)
     cases = list(row.cases.all())
     titles = case_titles(cases)
     boots = {case.pk: _boots(runs[case.pk], spreads[case.pk]) for case in cases}
-    compared = row.comparisons.exclude(variant__state=VariantState.PRUNED).select_related("variant")
-    rows, effects = list(compared.order_by("pk")), list(row.effects.order_by("pk"))
+    rows, effects = _compared(row), list(row.effects.order_by("pk"))
     beside = models_and_machines(row)
     data = ComparisonData(
         format=FORMAT,
@@ -114,15 +115,24 @@ def comparison_page(experiment_id: int, *, link: str = "") -> ComparisonPage:
             for case in cases
         ],
         conclusion=conclusion_data(row),
-        verdicts=counts.verdicts,
-        exit_code=exit_code(row.state, counts),
+        verdicts=counted.verdicts,
+        exit_code=exit_code(row.state, counted),
         permalink=f"{link.rstrip('/')}/experiments/{experiment_id}/comparison/",
     )
     return ComparisonPage(data, boots)
 
 
+def _compared(row: Experiment) -> list[Comparison]:
+    """Return the comparisons of an experiment with their variants, without those of pruned ones."""
+    variants = {variant.pk: variant for variant in variants_of(row)}
+    rows = list(row.comparisons.order_by("pk"))
+    for comparison in rows:
+        comparison.variant = variants[comparison.variant_id]
+    return [comparison for comparison in rows if comparison.variant.state != VariantState.PRUNED]
+
+
 def _boots(runs: Sequence[Run], spread: CaseSpread) -> CaseBoots:
-    measured = [run for run in runs if _counts(run) and run.purpose == Purpose.MEASURED]
+    measured = [run for run in runs if counts(run) and run.purpose == Purpose.MEASURED]
     verified = [run for run in runs if run.state == RunState.DONE and run.purpose == Purpose.VERIFIED]
     primary = next((metric for metric in spread.metrics if metric.primary), None)
     return CaseBoots(
@@ -130,10 +140,6 @@ def _boots(runs: Sequence[Run], spread: CaseSpread) -> CaseBoots:
         verified=tuple(_shown(run) for run in verified),
         spread=spread,
     )
-
-
-def _counts(run: Run) -> bool:
-    return run.state == RunState.DONE and not run.invalid
 
 
 def _shown(run: Run) -> ShownBoot:

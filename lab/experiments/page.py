@@ -4,6 +4,8 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
+from django.db.models import Prefetch, prefetch_related_objects
+
 from lab.errors import one_row
 from lab.models import Build, Case, Experiment, Run, Switch, Variant
 
@@ -69,6 +71,13 @@ def get_experiment(experiment_id: int) -> Experiment:
         Experiment.objects.select_related("tree", "target", "submitter").filter(pk=experiment_id),
         f"experiment {experiment_id}",
     )
+
+
+def variants_of(row: Experiment) -> list[Variant]:
+    """Return the variants of an experiment with their builds, in order. Read once for each row object."""
+    builds = Variant.objects.select_related("build").defer("build__request", "build__problem_detail")
+    prefetch_related_objects([row], Prefetch("variants", builds))
+    return list(row.variants.all())
 
 
 def find_experiment(experiment_id: int) -> Experiment | None:

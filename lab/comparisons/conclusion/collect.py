@@ -15,6 +15,7 @@ from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kern
 from lab.comparisons.conclusion.locks import changes_locks, lock_facts
 from lab.comparisons.shape import ConclusionData
 from lab.experiments.kernel_notes import runs_code_of_base
+from lab.experiments.page import variants_of
 from lab.experiments.shown_description import case_titles
 from lab.models import Case, Comparison, Experiment, Run, Variant
 from lab.models.states import BuildState, Purpose, Role, RunState, VariantState
@@ -45,7 +46,7 @@ def conclusion_data(row: Experiment) -> ConclusionData:
 
 def experiment_facts(row: Experiment) -> Facts:
     """Return the facts of an experiment. Patches and profiles are read only where they can matter."""
-    variants = list(row.variants.select_related("build").defer("build__request", "build__problem_detail"))
+    variants = variants_of(row)
     base = next((variant for variant in variants if variant.role == Role.BASE), None)
     measured = Run.objects.filter(experiment=row, purpose=Purpose.MEASURED)
     runs = [_Boot(*boot) for boot in measured.values_list("variant__name", *_Boot._fields[1:])]

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from statistics import fmean, stdev
 from typing import Any
 
-from lab.comparisons.distribution import CaseSpread, case_spreads
+from lab.comparisons.distribution import CaseSpread, boots_of, case_spreads
 from lab.experiments.page import get_experiment
 from lab.experiments.shown_description import case_views
 from lab.models import Experiment
@@ -38,7 +38,7 @@ def write_matrix(experiment_id: int) -> bytes:
 
 
 def _files(experiment: Experiment) -> Iterator[tuple[str, bytes]]:
-    spreads = case_spreads(experiment.pk)
+    spreads = case_spreads(experiment, boots_of(experiment))
     for case in case_views(experiment):
         folder = _safe(f"{case.workload}-{case.preset}-{case.position + 1}")
         for variant, matrix in _matrices(case.workload, spreads[case.id]).items():
