@@ -27,6 +27,7 @@ from lab.models.states import OPEN_EXPERIMENT, RunState
 from lab.people.permissions import may
 from lab.standing.quiet_hours import is_quiet
 from lab.submission.git_addresses import tree_address
+from lab.submission.parts import find_target
 from lab.submission.prepare import boots_at_most
 from lab.submission.submit import submit_experiment
 from lab.submission.tree_history import open_named, remember
@@ -163,6 +164,11 @@ class _Look:
         standing = self.standing
         if standing.owner and not may(standing.owner, "submit"):
             return f"{standing.owner.username} may no longer submit: another user must take it over"
+        try:
+            find_target(spec_from_mapping(standing.spec).target)
+        except SubmissionRejected as exc:
+            # Disabled for a while: that is no reason to refuse a revision for good.
+            return f"{tip[:SHORT]} waits: {exc}"
         return self._over_budget(tip)
 
     def _over_budget(self, tip: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from lab.conftest import P1
 from lab.errors import FieldRefused, NotAllowed, SpecError, SubmissionRejected
-from lab.models import Experiment, Revision, Run, Standing, Tree, User
+from lab.models import Experiment, Revision, Run, Standing, Target, Tree, User
 from lab.standing.changes import (
     StandingFields,
     change_standing,
@@ -244,6 +244,29 @@ def test_who_lost_the_right_to_submit_queues_nothing(
     outcome = looked()
     assert outcome.experiment is None
     assert "charlie may no longer submit" in outcome.problem
+
+
+def test_while_its_target_is_disabled_no_revision_is_refused_for_good(
+    looked: Callable[..., LookOutcome], commit: Callable[[str], str]
+) -> None:
+    Standing.objects.update(backfill=True)
+    looked()
+    finish()
+    between, tip = commit("a"), commit("b")
+    looked()
+    finish()
+    newest = commit("c")
+    Target.objects.update(enabled=False)
+    outcome = looked()
+    assert (outcome.experiment, Standing.objects.get().refused) == (None, [])
+    assert outcome.problem.startswith(f'{newest[:12]} waits: target: there is no target "guest"')
+    Target.objects.update(enabled=True)
+    measured = []
+    for _ in range(2):
+        outcome = looked()
+        measured.append(queued_by(outcome.experiment).base_commit)
+        finish()
+    assert (measured, tip in measured) == ([newest, between], False)
 
 
 BODY = b'{"ref": "refs/heads/main"}'
