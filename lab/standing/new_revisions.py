@@ -118,8 +118,9 @@ class _Look:
         standing = self.standing
         tip = self._tip()
         measured = tip == standing.last_commit
-        # The message about the last revision stays until there is another revision.
-        said = standing.problem if measured and tip[:SHORT] in standing.problem else ""
+        # The message about the last revision stays until there is another revision, unless it was a wait.
+        waited = f"{tip[:SHORT]} waits" in standing.problem
+        said = standing.problem if measured and not waited and tip[:SHORT] in standing.problem else ""
         running = standing.experiments.filter(state__in=OPEN_EXPERIMENT).order_by("pk").first()
         if measured and (running or not standing.backfill):
             return self._nothing(said)

@@ -269,6 +269,24 @@ def test_while_its_target_is_disabled_no_revision_is_refused_for_good(
     assert (measured, tip in measured) == ([newest, between], False)
 
 
+def test_a_wait_that_is_over_is_not_told_any_more(
+    looked: Callable[..., LookOutcome], commit: Callable[[str], str]
+) -> None:
+    Standing.objects.update(backfill=True)
+    looked()
+    finish()
+    commit("a")
+    tip = commit("b")
+    looked()
+    finish()
+    Tree.objects.update(boots_a_day=0)
+    assert f"{tip[:12]} waits for the budget" in looked().problem
+    Tree.objects.update(boots_a_day=None)
+    outcome = looked()
+    assert outcome.experiment
+    assert "waits" not in outcome.problem
+
+
 BODY = b'{"ref": "refs/heads/main"}'
 DIGEST = hmac.new(SECRET.encode(), BODY, hashlib.sha256).hexdigest()
 
