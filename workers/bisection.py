@@ -13,6 +13,7 @@ from lab.experiments.spec import ExperimentSpec
 from lab.models import BisectionStep
 from lab.runs.expired_claims import return_dead_claims
 from lab.submission.build_rows import build_over
+from lab.submission.parts import find_target
 from workers import local
 
 Say = Callable[[str], None]
@@ -34,8 +35,13 @@ def work_through(bisection_id: int, screen: Screen, on_step: Callable[[Bisection
 
 
 def work_on(step: BisectionStep, screen: Screen) -> BisectionStep:
-    """Carry out one step, or go on with it; returns it concluded."""
+    """Carry out one step, or go on with it; returns it concluded.
+
+    Raises SubmissionRejected while the target is disabled.
+    """
     experiment_id = step.experiment_id
+    # A disabled target says nothing about the revision: the same command continues once it is enabled.
+    find_target(step.bisection.target.name)
     with screen.narrate() as say:
         for returned in return_dead_claims():
             say(f"{returned.kind} {returned.id} was left by a process that has died; resuming it")

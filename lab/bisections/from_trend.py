@@ -84,6 +84,11 @@ def _advance(row: Bisection, home: Path) -> str:
 def _submit(step: BisectionStep, home: Path) -> str:
     what = f"bisection {step.bisection_id}, step {step.number}"
     try:
+        find_target(step.bisection.target.name)
+    except SubmissionRejected as exc:
+        # Disabled for a while: that says nothing about the revision.
+        return f"{what} waits: {exc}"
+    try:
         spec = step_spec(step)
         # A process that was killed may have submitted it without noting its number.
         queued = find_unfinished(spec, home=home)

@@ -12,14 +12,15 @@ from kernels.trees import history
 from kernels.trees.tree import resolve
 from lab.bisections.from_trend import advance_bisections
 from lab.bisections.start import start_bisection
-from lab.models import Bisection, BisectionStep, Build, Experiment
+from lab.errors import SubmissionRejected
+from lab.models import Bisection, BisectionStep, Build, Experiment, Target
 from lab.submission.tree_history import open_named, remember
 from lab.tests.factories import make_user
 from lab.trends.page import trend_list
-from workers import work
+from workers import bisection, work
 from workers.ctl.trendctl import _step_of
 from workers.tests.conftest import FakeLab, opens
-from workers.tests.test_bisection import line
+from workers.tests.test_bisection import SILENT, line
 from workers.tests.test_work import StopsWhen
 
 pytestmark = pytest.mark.process
@@ -70,3 +71,18 @@ def test_the_button_finds_the_commit_and_its_experiments_belong_to_who_pressed(
     submitted = Experiment.objects.order_by("pk")[before:]
     assert [experiment.submitter for experiment in submitted] == [ann] * len(steps)
     assert advance_bisections(fake_lab.home) == []
+
+
+def test_while_the_target_is_disabled_no_revision_is_skipped(
+    fake_lab: FakeLab, line: list[str], pick: str, client: Client
+) -> None:
+    client.force_login(make_user("ann"))
+    client.post("/trends/steps", {"bisect": pick})
+    Target.objects.update(enabled=False)
+    assert 'waits: target: there is no target "guest"' in advance_bisections(fake_lab.home)[0]
+    step = BisectionStep.objects.get()
+    assert step.outcome == ""
+    with pytest.raises(SubmissionRejected, match="there is no target"):
+        bisection.work_on(step, SILENT)
+    Target.objects.update(enabled=True)
+    assert "queued" in advance_bisections(fake_lab.home)[0]
