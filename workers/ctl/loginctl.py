@@ -121,7 +121,7 @@ def config(form: Format = TABLE) -> None:
 
 
 def _new_token(preferences: Preferences, url: str, name: str, scopes: list[str], days: int) -> str:
-    name = name or typer.prompt(f"User name at {url}", default=getpass.getuser(), err=True)
+    name = name or typer.prompt(f"User name at {url}", default=_own_name(), err=True)
     password = getpass.getpass(f"Password of {name}: ")
     wanted: Json = {"name": f"labctl on {socket.gethostname()}"[:100], "days": days}
     wanted |= {"scopes": scopes} if scopes else {}
@@ -130,6 +130,14 @@ def _new_token(preferences: Preferences, url: str, name: str, scopes: list[str],
             return str(client.log_in(name, password, wanted)["token"])
         except NotLetIn as exc:
             raise NotLetIn(f"{url} does not know {name} with that password") from exc
+
+
+def _own_name() -> str | None:
+    """Return the user's name on this machine, None where it has none, as in a container without an entry in passwd."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return None
 
 
 def _check(preferences: Preferences, url: str, token: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -290,6 +291,19 @@ def test_logging_in_keeps_a_token_and_logging_out_ends_it(
     assert not Token.objects.exists()
     capsys.readouterr()
     assert call(monkeypatch, "logout") == labctl.EXIT_USAGE
+
+
+def test_who_has_no_name_on_this_machine_is_asked_for_one(
+    lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 4711")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "wrong")
+    monkeypatch.setattr("sys.stdin", io.StringIO("bob\n"))
+    assert call(monkeypatch, "login") == labctl.EXIT_USAGE
+    assert "does not know bob with that password" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_wrong_password_keeps_nothing(
