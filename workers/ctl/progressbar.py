@@ -42,8 +42,9 @@ class Follower:
     last: str = ""
     silence: str = ""
     apart: bool = True
-    # A build, and the offset up to which its log was read.
+    # A build, the offset up to which its log was read, and the beginning of a half-written line.
     _read: tuple[int, int] = (0, 0)
+    _half: str = ""
 
     def look(self) -> None:
         """Ask once. Raises what the client raises; an error that may be retried only after PATIENCE_S without an answer."""
@@ -79,16 +80,15 @@ class Follower:
         if not build:
             return ""
         if self._read[0] != build:
-            self._read, self.last = (build, 0), ""
+            self._read, self.last, self._half = (build, 0), "", ""
         try:
             part = self.client.log("builds", build, self._read[1])
         except Exception as exc:
             if getattr(exc, "blame", "") == "submission":
                 return ""  # not written yet, or over and gone
             raise
-        # The last line may be half written: it is read again.
-        whole, _, half = part.text.rpartition("\n")
-        self._read = (build, part.end - len(half.encode()))
+        whole, _, self._half = (self._half + part.text).rpartition("\n")
+        self._read = (build, part.end)
         return next((plain_line(line) for line in reversed(whole.split("\n")) if line.strip()), self.last)
 
 

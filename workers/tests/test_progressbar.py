@@ -110,7 +110,7 @@ def test_what_is_not_there_is_not_waited_for() -> None:
 def test_the_last_whole_line_of_the_build_is_told() -> None:
     parts = [
         LogChunk("  CC a.o\n  CC b", 15, False),
-        LogChunk("  CC b.o\n", 18, False),
+        LogChunk(".o\n", 18, False),
         LogChunk("", 18, False),
     ]
     offsets: list[int] = []
@@ -125,7 +125,25 @@ def test_the_last_whole_line_of_the_build_is_told() -> None:
         follower.look()
         lines.append(follower.last)
     assert lines == ["CC a.o", "CC b.o", "CC b.o"]
-    assert offsets == [0, 9, 18]
+    assert offsets == [0, 15, 18]
+
+
+def test_a_half_written_line_of_bytes_that_are_no_text_is_no_obstacle() -> None:
+    written = [b"make\n" + b"\xff" * 10, b"make\n" + b"\xff" * 10 + b" done\n"]
+    now = iter(written)
+
+    def log(_kind: str, _number: int, offset: int) -> LogChunk:
+        if offset < 0:
+            raise Refused(f'offset: "{offset}" is not a number of bytes')
+        whole = next(now)
+        return LogChunk(whole[offset:].decode(errors="replace"), len(whole), False)
+
+    follower = Follower(client([experiment(now=BUILDING)] * 2, log), 7)
+    lines = []
+    for _ in range(2):
+        follower.look()
+        lines.append(follower.last)
+    assert lines == ["make", "\N{REPLACEMENT CHARACTER}" * 10 + " done"]
 
 
 def test_a_build_without_a_log_yet_is_followed_all_the_same() -> None:
