@@ -267,10 +267,14 @@ def _named(name: str) -> dict[str, str]:
     return {"name": name} if name else {}
 
 
+# One parameter: up to the end of its line or a semicolon, but not one within double quotes.
+_PARAM = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"?|[^\n;])+')
+
+
 def read_params(text: str) -> tuple[dict[str, Any], str]:
     """Read `key = value` lines, values as in TOML or else plain text; also what is wrong, if anything."""
     params: dict[str, Any] = {}
-    for line in filter(None, (part.strip() for part in re.split(r"[\n;]", text))):
+    for line in filter(None, (part.strip() for part in _PARAM.findall(text))):
         key, equals, value = (part.strip() for part in line.partition("="))
         if not (key and equals and value):
             return params, f"“{line[:60]}” is not of the form parameter = value."

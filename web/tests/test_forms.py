@@ -105,6 +105,9 @@ def test_parameters_are_read_as_toml_or_else_as_text() -> None:
     params, wrong = read_params("threads = 2\nblocks = [1, 4]; cache=cold\nload = true\n\nsize = 4Gi")
     assert wrong == ""
     assert params == {"threads": 2, "blocks": [1, 4], "cache": "cold", "load": True, "size": "4Gi"}
+    quoted = {"glob": 'a;b = "c"; d', "threads": 2}
+    assert read_params('glob = "a;b = \\"c\\"; d"; threads = 2') == (quoted, "")
+    assert read_params('glob = "a; b') == ({"glob": '"a; b'}, "")
 
 
 @pytest.mark.parametrize("text", ["threads", "= 3", "threads ="])
