@@ -123,11 +123,14 @@ def test_a_button_that_the_page_lacks_sends_no_test(hook: Hook, submitter: Clien
     assert not Delivery.objects.filter(event="test").exists()
 
 
-def test_a_delivery_is_sent_again_and_a_test_is_queued(hook: Hook, submitter: Client) -> None:
+def test_a_delivery_is_sent_again_and_a_test_is_queued(hook: Hook, submitter: Client, page: Page) -> None:
     delivery = Delivery.objects.get()
     submitter.post(f"/hooks/deliveries/{delivery.pk}/again")
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == ("waiting", 0)
+    assert 'name="kept" value="page=1"' in page(f"/hooks/{hook.pk}/?page=1", submitter)
+    again = submitter.post(f"/hooks/deliveries/{delivery.pk}/again", {"kept": "page=1"})
+    assert again.headers["Location"] == f"/hooks/{hook.pk}/?page=1"
     submitter.post(f"/hooks/{hook.pk}/act", {"act": "test"})
     assert Delivery.objects.filter(event="test", state="waiting").count() == 1
     submitter.post(f"/hooks/{hook.pk}/act", {"act": "remove"})

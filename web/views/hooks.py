@@ -25,7 +25,7 @@ from lab.hooks.pages import delivery_page, hook_rows
 from lab.models import Hook, Tree
 from web.access import needs, person
 from web.buttons import pressed
-from web.listing import page_number
+from web.listing import back_to_list, page_number
 
 _KINDS = {
     "webhook": "webhook: signed JSON",
@@ -63,6 +63,7 @@ def show(request: HttpRequest, hook_id: int) -> HttpResponse:
         "kind": _KINDS[hook.kind],
         "signs": hook.kind == Hook.Kind.WEBHOOK,
         "page": delivery_page(hook.pk, page_number(request)),
+        "query": request.GET.urlencode(),
     }
     return render(request, "web/hook.html", ctx)
 
@@ -120,7 +121,7 @@ def again(request: HttpRequest, delivery_id: int) -> HttpResponse:
     """Send a delivery once more."""
     delivery = deliver_again(delivery_id=delivery_id, by=person(request))
     messages.success(request, f"{delivery.event} of {delivery.subject} is being sent again.")
-    return redirect("hook", delivery.hook_id)
+    return redirect(back_to_list(request, "hook", delivery.hook_id))
 
 
 def _saved(request: HttpRequest, hook: Hook | None) -> HttpResponse:
