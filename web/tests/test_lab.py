@@ -102,7 +102,11 @@ def test_a_build_is_taken_back(operator: Client, db: None) -> None:
     make_grid()
     build = Build.objects.all()[0]
     claimed_build(build)
-    operator.post(f"/lab/claims/build/{build.pk}")
+    listed = operator.get("/lab/?search=rack").content.decode()
+    form = listed.partition(f'action="/lab/claims/build/{build.pk}"')[2].partition("</form>")[0]
+    assert 'name="kept" value="search=rack"' in form
+    answer = operator.post(f"/lab/claims/build/{build.pk}", {"kept": "search=rack"})
+    assert answer.headers["Location"] == "/lab/?search=rack"
     build.refresh_from_db()
     assert build.state == "queued"
 

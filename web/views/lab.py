@@ -166,7 +166,7 @@ def return_claim(request: HttpRequest, kind: Kind, work: str) -> HttpResponse:
         messages.success(
             request, f"{kind.capitalize()} {work} is queued again; {held} stops and discards its result."
         )
-    return redirect("lab")
+    return redirect(back_to_list(request, "lab"))
 
 
 @needs("operate")
