@@ -212,6 +212,10 @@ def test_many_targets_are_told_by_state_and_by_group_and_a_page_of_them_is_shown
     # What needs a person comes first.
     assert text.index("board-07") < text.index("board-00")
     assert text.count("/edit") == 25
+    # An operator disabled it: it is not ill.
+    disabled = page("/lab/?state=disabled", operator)
+    assert ">ill</span>" not in disabled
+    assert "</svg>disabled</span>" in disabled
 
 
 @pytest.mark.parametrize(
