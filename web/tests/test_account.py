@@ -223,6 +223,8 @@ def test_an_operator_changes_roles_and_shuts_people_out(
     refused = operator.post(f"/people/{alice.pk}/change", {"email": "<b>nowhere"})
     assert refused.status_code == 422
     assert "&lt;b&gt;nowhere&quot; is not a mail address" in refused.content.decode()
+    assert operator.post(f"/people/{alice.pk}/change", {"active": "true"}).status_code == 400
+    assert User.objects.get(pk=alice.pk).is_active
     operator.post(f"/people/{alice.pk}/change", {"active": "no"})
     assert submitter.get("/account/").status_code == 302
     operator.post(f"/people/{alice.pk}/change", {"active": "yes"})

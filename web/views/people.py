@@ -20,6 +20,7 @@ from lab.people.accounts import (
     set_active,
 )
 from web.access import needs, person
+from web.buttons import pressed
 
 
 @never_cache
@@ -64,7 +65,8 @@ def change(request: HttpRequest, user_id: int) -> HttpResponse:
     by = person(request)
     try:
         if "active" in request.POST:
-            user = set_active(by=by, user_id=user_id, active=request.POST["active"] == "yes")
+            active = pressed(request, "active", ("yes", "no")) == "yes"
+            user = set_active(by=by, user_id=user_id, active=active)
             said = (
                 f"{user.username} can sign in again." if user.is_active else f"{user.username} is shut out."
             )
