@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from lab.comparisons.compare import compare_experiment
 from lab.comparisons.triage import Decision, Regression, decide
-from lab.models import Alert, Experiment, Sample, Standing, User
+from lab.models import Alert, Experiment, Sample, Standing, Target, User
 from lab.models.states import ExperimentState
 from lab.operations.front_page import front_page
 from lab.tests.factories import (
@@ -100,6 +100,14 @@ def test_an_ill_target_is_named_with_what_ails_it(page: Page) -> None:
     over = {"state": "failed", "blame": "lab", "finished_at": timezone.now() - timedelta(hours=1)}
     experiment.runs.update(**over)
     assert "4 of the 4 boots of the last day failed by the lab" in page("/")
+
+
+def test_a_disabled_target_is_named_only_while_boots_wait_for_it(page: Page) -> None:
+    experiment = make_grid(blocks=2)
+    Target.objects.update(enabled=False)
+    assert "disabled; 4 boots wait for it" in page("/")
+    experiment.runs.update(state="done")
+    assert "disabled" not in page("/")
 
 
 @pytest.mark.parametrize("amount", [1, 12])

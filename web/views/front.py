@@ -21,7 +21,8 @@ _ILL = 3
 def show(request: HttpRequest) -> HttpResponse:
     """Show running work, regressions, targets with faults and new experiments."""
     targets = target_healths(read_fleet())
-    ill = [target for target in targets if target.complaints]
+    # A disabled target needs nobody, as one that is no longer there, unless boots wait for it.
+    ill = [target for target in targets if target.complaints and (target.row.enabled or target.waiting)]
     ctx = {
         **front_page(),
         "ill": ill[:_ILL],
