@@ -24,7 +24,10 @@ def test_every_page_of_a_case_names_it_apart_from_another_of_its_workload_and_pr
     assert f"No profile of {others}" in page(f"{address}/profile/{other.pk}/")
     assert f" on {row.metric} of {own}" in page(f"{address}/explain/{row.pk}/")
     assert f"{own}</h1>" in page(f"/runs/{run.pk}/")
-    assert f'<th scope="col">{others}</th>' in page(f"{address}/")
+    text = page(f"{address}/")
+    assert f'<th scope="col">{others}</th>' in text
+    # A narrow screen shows no heads.
+    assert f'<td data-label="{others}">' in text
 
 
 def test_two_experiments_side_by_side_name_them_apart(page: Page, compared: Experiment) -> None:

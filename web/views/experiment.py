@@ -112,7 +112,7 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 
 def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
-    row = page.row
+    row, titles = page.row, list(case_titles(page.cases).values())
     progress = current_progress(row.pk, operator=may(request.user, "operate"))
     return {
         "page": row,
@@ -129,8 +129,12 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "boots_failed": sum(run.state == "failed" for run in page.runs),
         "builds_said": f"{progress.builds_over} of {count(progress.builds_total, 'build')}",
         "boots_said": f"{progress.boots_over} of {count(progress.boots_total, 'boot')}",
-        "grid": [(grid_row, _build_note(grid_row.build)) for grid_row in page.variants],
-        "cases": case_titles(page.cases).values(),
+        # Each cell has its case's title, since a narrow screen shows no heads; pruned variants have no cells.
+        "grid": [
+            (line, _build_note(line.build), list(zip(titles, line.cells, strict=False)))
+            for line in page.variants
+        ],
+        "cases": titles,
         "troubles": _troubles(page),
         "conclusion": conclusion_block(conclusion_data(row)),
     }
