@@ -78,7 +78,10 @@ def with_series(wanted: WantedSeries, series: Sequence[Received]) -> dict[str, A
         patches.append({"name": free_name(received.name, _names(patches)), "text": received.text})
     if not wanted.each:
         return description | {"patches": patches} if series else description
-    parts = [part for patch in patches for part in _divided(patch, patches)]
+    parts: list[Any] = []
+    for patch in patches:
+        # Two series, such as two versions of one, have patches of the same names.
+        parts += _divided(patch, [*patches, *parts])
     if len(parts) > len(patches) and description.get("design", "full") == "full":
         # Patches of a series depend on one another: all combinations of them say little.
         description["design"] = "cumulative"

@@ -14,6 +14,7 @@ from kernels.tests.pretend import PretendKernel
 from lab.errors import FieldRefused, SubmissionRejected
 from lab.experiments.spec import switch_name
 from lab.models import User
+from lab.submission.fetches.series import WantedSeries, with_series
 from lab.submission.git_addresses import checked_location
 from lab.submission.received_series import (
     BranchRequest,
@@ -96,6 +97,13 @@ def test_each_patch_of_a_series_can_be_a_switch_of_its_own() -> None:
     assert [(patch.title, patch.files, patch.message) for patch in read.patches] == [
         ("fs: part 2", ("f2.c",), "why")
     ]
+
+
+def test_each_patch_of_two_versions_of_a_series_has_a_name_of_its_own() -> None:
+    text = (mail(1) + mail(2)).decode()
+    wanted = WantedSeries({"patches": [{"name": "v1", "text": text}]}, each=True)
+    names = [patch["name"] for patch in with_series(wanted, [Received("v2", text, "")])["patches"]]
+    assert names == ["1-fs-part-1", "2-fs-part-2", "1-fs-part-1-2", "2-fs-part-2-2"]
 
 
 def test_each_patch_of_a_series_names_the_base_of_all() -> None:
