@@ -76,17 +76,23 @@ _OPEN = (ExperimentState.RUNNING, ExperimentState.QUEUED)
 
 
 def own_work(user: User) -> dict[str, Any]:
-    """Return somebody's own work. since: finished experiments are those that finished after this moment."""
+    """Return somebody's own work. since: finished experiments are those that finished after this moment.
+
+    more_running, more_finished: how many are not shown.
+    """
     since = user.finished_seen_at or timezone.now() - FIRST_LOOK
     own = (
         Experiment.objects.filter(submitter=user).select_related("tree", "target", "submitter").defer("spec")
     )
-    shown = list(own.filter(state__in=_OPEN).order_by("-state", "pk")[:SHOWN])
+    running = own.filter(state__in=_OPEN)
+    shown = list(running.order_by("-state", "pk")[:SHOWN])
     progress = current_progress_of(shown)
     finished = own.exclude(state__in=_OPEN).filter(finished_at__gt=since).order_by("-finished_at")
     return {
         "running": [progress[row.pk] for row in shown],
+        "more_running": max(0, running.count() - SHOWN),
         "finished": with_verdicts(finished[:SHOWN]),
+        "more_finished": max(0, finished.count() - SHOWN),
         "since": since,
         "standing": [line for line in standing_lines() if line.row.owner_id == user.pk],
         "hooks": hook_rows(user).filter(owner=user),

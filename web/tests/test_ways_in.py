@@ -124,6 +124,19 @@ def test_one_sees_ones_own_work_and_nobody_elses(
     )
 
 
+def test_work_that_ones_page_has_no_room_for_is_counted(
+    page: Page, submitter: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.operations.front_page.SHOWN", 1)
+    for number in range(3):
+        ended = {"state": ExperimentState.DONE, "finished_at": timezone.now() - timedelta(hours=1)}
+        make_experiment(name=f"ended {number}", submitter=alice, **ended)
+        make_experiment(name=f"runs {number}", state=ExperimentState.RUNNING, submitter=alice)
+    assert page("/mine/", submitter).count(">2 more. ") == 2
+    submitter.post("/mine/seen")
+    assert page("/mine/", submitter).count(">2 more. ") == 1
+
+
 def pair(**second: object) -> tuple[Experiment, Experiment]:
     """Two experiments of one case and patch; second: what differs in the other one."""
     machine = second.pop("machine", "EPYC")
