@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 from django.test import Client
 
-from lab.models import Bisection, Revision, StepDecision
+from lab.models import Bisection, Revision, StepDecision, Trend
 from web.tests.conftest import SCRIPT, Page
 from web.trendchart import Dot, Jump, round_marks, spark, trend_plot
 
@@ -23,6 +23,17 @@ def test_the_list_shows_the_course_and_the_last_step(page: Page, stepped: str) -
     assert "<polyline points=" in text
     assert "pending" in text
     assert SCRIPT not in text
+
+
+def test_trends_that_differ_in_a_parameter_only_are_told_apart(page: Page, stepped: str) -> None:
+    assert "(smoke)" in page("/trends/")
+    other = Trend.objects.get(key=stepped)
+    other.pk, other.key, other.params = None, "0" * 12, {"threads": 8}
+    other.save()
+    text = page("/trends/")
+    for threads in (2, 8):
+        assert f"(smoke, threads={threads})" in text
+        assert f"wall clock, threads={threads}<" in text
 
 
 def test_a_trend_shows_its_steps_with_the_revisions_that_may_have_brought_them(

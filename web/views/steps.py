@@ -19,6 +19,7 @@ from lab.trends.page import TrendLine
 from lab.trends.step_decisions import decide_steps, decisions_of
 from lab.trends.step_groups import MetricStep, StepGroup, group_steps
 from lab.trends.summary import TrendSummary
+from lab.trends.told_apart import told_apart
 from web.access import needs, person
 from web.listing import back_to_list, searched, storable_word
 
@@ -74,8 +75,9 @@ def step_rows(trends: Sequence[TrendSummary], asked: TrendsAsked, number: str | 
         groups.sort(key=lambda group: (group.lead.line.title, group.lead.line.target))
     page = Paginator(groups, _LISTED).get_page(number)
     searched = bisections_of_each([(group.lead.line, group.lead.step) for group in page])
+    apart = told_apart(trend.line for trend in trends)
     rows = [
-        _row(group, decisions.get(group.pick), bisections)
+        _row(group, decisions.get(group.pick), bisections) | {"apart": apart[group.lead.line.key]}
         for group, bisections in zip(page, searched, strict=True)
     ]
     return {"rows": rows, "page": page}

@@ -18,6 +18,7 @@ from lab.trends.other_branches import default_branch, other_branches
 from lab.trends.page import StepView, TrendLine, TrendPage, trend_page
 from lab.trends.repeatability import repeatability
 from lab.trends.summary import courses, trend_summaries
+from lab.trends.told_apart import told_apart
 from web.listing import kept_filters, without_empty_filters
 from web.trendchart import Dot, Jump, spark, trend_plot
 from web.views.steps import DECIDED, REFUSED, SORTS, STATES, read_asked, step_rows
@@ -47,12 +48,13 @@ def listing(request: HttpRequest) -> HttpResponse:
     else:
         fitting.sort(key=lambda trend: not trend.steps)
     page = Paginator(fitting, _LISTED).get_page(request.GET.get("page"))
+    apart = told_apart(trend.line for trend in trends)
     drawn = courses([trend.line.key for trend in page])
     # A trend that was recomputed between the two queries is left out.
     rows = [(trend, drawn[trend.line.key]) for trend in page if drawn.get(trend.line.key)]
     ctx = {
         "steps": step_rows(trends, asked, request.GET.get("steps")),
-        "rows": [(trend, course[-1], spark(course)) for trend, course in rows],
+        "rows": [(trend, course[-1], spark(course), apart[trend.line.key]) for trend, course in rows],
         "page": page,
         "any": bool(trends),
         "asked": asked,

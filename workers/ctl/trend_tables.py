@@ -12,6 +12,7 @@ from lab.bisections.pages import BisectionPage, BisectionStepView
 from lab.models import BisectionStep
 from lab.statistics.verdict_words import shown_verdict
 from lab.trends.page import RevisionView, StepView, TrendPage
+from lab.trends.told_apart import told_apart
 from workers.ctl.table_style import number, percent
 
 OUTCOME_STYLE = {
@@ -29,10 +30,11 @@ def show_trends(console: Console, pages: Sequence[TrendPage]) -> None:
     """Print a line for each trend: its course, the latest value and the last step."""
     if not pages:
         console.print("no trend yet: one begins once a second revision of a tree is measured")
+    apart = told_apart(page.line for page in pages)
     for page in pages:
         line = page.line
         latest = page.points[-1]
-        where = f"{line.place}, {line.target}, {line.clock}"
+        where = ", ".join(filter(None, (line.place, line.target, line.clock, apart[line.key])))
         value = f"{number(latest.median)} {line.unit} at {short(latest.revision)}"
         console.print(
             Text.assemble((f"{line.key}  ", "dim"), (line.title, "bold"), f"  {where}"), soft_wrap=True
