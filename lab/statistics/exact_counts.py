@@ -19,13 +19,14 @@ def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float, level: flo
     """Return the shift of counted instructions. floor: a fraction, such as 0.002. level: of estimate()'s interval.
 
     If all boots agree: ratio of the boots' medians, interval ratio / (1 + floor) to ratio * (1 + floor), no
-    p-value. If they do not: estimate(), its interval widened by the floor.
+    p-value. If they do not: estimate(), whose interval is also the one that the verdict asks about.
     """
     sides = [
         [values for arm in arms for values in arm.boots.values() if values] for arms in (base, [candidate])
     ]
     if any(not boots for boots in sides) or any(len(set(boots)) > 1 for boots in sides):
-        return _widened(estimate(base, candidate, level=level), floor)
+        shift = estimate(base, candidate, level=level)
+        return replace(shift, method=f"boots do not agree exactly; {shift.method}" if shift.method else "")
     ours, theirs = boot_number(sides[0][0]), boot_number(sides[1][0])
     shift = Shift(len(sides[1]), ours, theirs, None, None, None, method="instructions, compared exactly")
     if not (ours > 0 and theirs > 0 and isfinite(theirs / ours) and theirs / ours > 0):
@@ -37,7 +38,7 @@ def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float, level: flo
     if len(sides[0]) < LEAST_BOOTS:
         return replace(shift, why=f"one boot of the base: whether boots agree takes {LEAST_BOOTS}")
     said = f"{shift.method}: {len(sides[0])} and {len(sides[1])} boots agree; floor ±{floor:.2%}"
-    return _widened(replace(shift, low=ratio, high=ratio, method=said), floor)
+    return replace(shift, low=ratio / (1 + floor), high=ratio * (1 + floor), method=said)
 
 
 def disagreement(arm: Arm) -> str:
@@ -53,15 +54,6 @@ def disagreement(arm: Arm) -> str:
         return f"{arm.name}: {len(boots)} boots agree in their median, not in every iteration"
     share = f" ({high / low - 1:.2g} of it)" if low > 0 else ""
     return f"{arm.name}: {len(boots)} boots lie between {low:.15g} and {high:.15g}{share}"
-
-
-def _widened(shift: Shift, floor: float) -> Shift:
-    low, high = shift.low, shift.high
-    if low is None or high is None:
-        return shift
-    if shift.p_value is not None:
-        shift = replace(shift, method=f"boots do not agree exactly; {shift.method}; widened by ±{floor:.2%}")
-    return replace(shift, low=low / (1 + floor), high=high * (1 + floor))
 
 
 def _range(numbers: Sequence[int]) -> str:
