@@ -13,7 +13,7 @@ from web.api.shapes import TableRow
 
 
 class ComparisonRow(TableRow):
-    """Ratios are candidate over base; low and high bound 95 %."""
+    """Ratios are candidate over base; low and high bound 95 %, or more where boots may stop early."""
 
     table = Comparison
     paths: ClassVar = {

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.comparisons.distribution import is_histogram
-from lab.comparisons.exports.figures import is_fine, own_medians
+from lab.comparisons.exports.figures import interval_head, is_fine, own_medians
 from lab.comparisons.page import CaseBoots, ShownBoot, comparison_page
 from lab.comparisons.regressions import triage_states
 from lab.comparisons.shape import (
@@ -107,6 +107,7 @@ def _section(
         "title": case["title"],
         "anchor": _anchor(case),
         "params": settings(case["params"]),
+        "interval": interval_head(data, cells).replace("95%", "95\N{NO-BREAK SPACE}%"),
         "groups": [_group(data, metric, states) for metric in first],
         "others": [_group(data, metric, states) for metric in others],
         "moved": sum(_is_called(cell) for metric in others for cell in metric["cells"]),

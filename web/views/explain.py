@@ -58,14 +58,16 @@ def explain(
     axis = span([cell["low"], cell["ratio"], cell["high"]], cell["margin"])
     fine = page.row.experiment.clock == "instructions"
     low, high = axis.ends
+    # The interval of a verdict that its q-value held back is wider, as its reason says, and so is that of boots
+    # that may stop early; that of exact counts is the floor.
+    other = held_back(cell) or page.row.experiment.sequential or (fine and cell["p"] is None)
     ctx = {
         "page": page,
         "key": experiment_id,
         "tab": "comparison",
         "line": drawn_shift(axis, cell, fine=fine),
         "ends": (change(low), change(high)),
-        # The interval of a verdict that its q-value held back is wider, as its reason says.
-        "level": "" if held_back(cell) else "95 %",
+        "level": "" if other else "95 %",
         "params": settings(page.row.case.params),
         "better": DIRECTIONS.get(page.row.better, ""),
         "medians": (quantity(cell["base_median"], page.row.unit), quantity(cell["median"], page.row.unit)),

@@ -12,6 +12,7 @@ from rich.text import Text
 from lab.comparisons.exports.figures import (
     after_headline,
     doubt,
+    interval_head,
     is_fine,
     model_and_machine_lines,
     own_medians,
@@ -114,7 +115,8 @@ def case_table(data: ComparisonData, case: CaseData) -> Table:
     counted = ", executed instructions" if fine else ""
     table = plain_table(f"{plain(case['title'])}: change against {base}{counted}")
     table.add_column("", overflow="fold")
-    for head in ("median", "±%", "± floor" if fine else "95 % interval"):
+    cells = [cell for metric in case["metrics"] for cell in metric["cells"]]
+    for head in ("median", "±%", interval_head(data, cells)):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("verdict (boots)", no_wrap=True)
     for metric in case["metrics"]:
@@ -154,7 +156,7 @@ def effects_table(data: ComparisonData, case: CaseData) -> Group:
     table = plain_table(f"{plain(case['title'])}: main effects and interactions")
     table.add_column("", overflow="fold")
     fine = is_fine(data)
-    for head in ("±%", "± floor" if fine else "95 % interval", "" if fine else "q"):
+    for head in ("±%", "± floor" if fine else "95% interval", "" if fine else "q"):
         table.add_column(head, justify="right", no_wrap=True)
     for metric in case["metrics"]:
         if not (metric["primary"] and metric["effects"]):

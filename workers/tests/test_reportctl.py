@@ -88,6 +88,14 @@ def test_the_table_fits_80_columns_and_says_false_alarm_of_a_control() -> None:
     assert "control: wrongly flagged on this target so far: ns_per_open 1 of 40" in text
 
 
+def test_an_interval_of_boots_that_may_stop_early_is_not_called_one_of_95_percent() -> None:
+    data, text = two_patches(), io.StringIO()
+    data["experiment"]["sequential"] = True
+    show_comparison(Console(file=text, width=80, highlight=False), data)
+    assert "95% interval" in printed(80, bad=False)
+    assert "95%" not in text.getvalue()
+
+
 def shown_with_effects(*effects: EffectData) -> str:
     data, text = two_patches(), io.StringIO()
     data["cases"][0]["metrics"][0]["effects"] = [*effects]

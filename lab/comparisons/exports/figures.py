@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Numbers as plain text for reports: signs and units in ASCII."""
 
+from collections.abc import Iterable
+
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, EffectData, MetricData, ShiftData
 from lab.figures import change, medians_note, number
 from lab.one_line import plain
@@ -30,6 +32,15 @@ def interval(cell: CellData | EffectData | ShiftData, *, fine: bool = False) -> 
     if cell["low"] is None or cell["high"] is None:
         return ""
     return f"[{change(cell['low'], fine=fine)}, {change(cell['high'], fine=fine)}]"
+
+
+def interval_head(data: ComparisonData, cells: Iterable[CellData]) -> str:
+    """Return what the intervals of these cells are, for the head of a table."""
+    if is_fine(data):
+        # Boots that do not agree exactly are tested as others are.
+        return "± floor" if all(cell["p"] is None for cell in cells) else "interval"
+    # Where boots may stop early, each look has a stricter level of its own.
+    return "interval" if data["experiment"]["sequential"] else "95% interval"
 
 
 def held_back(cell: CellData) -> bool:

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Sequence
 
-from lab.comparisons.exports.figures import doubt, interval, is_fine, own_medians
+from lab.comparisons.exports.figures import doubt, interval, interval_head, is_fine, own_medians
 from lab.comparisons.reply.mail_text import fold, harmless, name, table
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
@@ -84,7 +84,7 @@ def _by_cpus(
     lines = table(rows)
     first, direction = metrics[0], DIRECTIONS.get(metrics[0]["better"], "")
     title = f"{name(names[0][1] if names[0] else '', 30)} [{name(first['unit'], 12)}], {direction}"
-    marked = "Changes with 95% intervals; ? is inconclusive, = is unchanged."
+    marked = f"Changes with {interval_head(data, [])}s; ? is inconclusive, = is unchanged."
     return [*fold(title, _safe(first["name"]), "  "), *lines, marked] if lines else None
 
 
@@ -105,7 +105,11 @@ def _side_by_side(
                 ),
             ],
             ["  change", "", *(change(cell["ratio"], fine=is_fine(data)) if cell else "" for cell in cells)],
-            [f"  {_span(data)}", "", *(interval(cell, fine=is_fine(data)) if cell else "" for cell in cells)],
+            [
+                f"  {interval_head(data, filter(None, cells))}",
+                "",
+                *(interval(cell, fine=is_fine(data)) if cell else "" for cell in cells),
+            ],
             ["  verdict", "", *(_verdict(data, cell) if cell else "not measured" for cell in cells)],
         ]
         notes = [_note(data, metric, cell) if cell else "" for cell in cells]
@@ -164,7 +168,3 @@ def _safe(words: str) -> str:
 
 def _cell(metric: MetricData, variant: str) -> CellData | None:
     return next((cell for cell in metric["cells"] if cell["variant"] == variant), None)
-
-
-def _span(data: ComparisonData) -> str:
-    return "± floor" if is_fine(data) else "95% interval"

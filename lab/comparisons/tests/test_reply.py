@@ -153,6 +153,22 @@ def test_one_patch_is_told_before_and_after_with_change_interval_and_verdict() -
     assert "Not measured" not in text
 
 
+def test_an_interval_of_boots_that_may_stop_early_is_not_called_one_of_95_percent() -> None:
+    data = one_patch(ratio=0.62, low=0.6, high=0.65)
+    data["experiment"]["sequential"] = True
+    text = reply(data)
+    assert re.search(r"^  interval +\[-40\.0%, -35\.0%\]$", text, re.MULTILINE)
+    assert "95% interval " not in text.replace("the 95% interval of", "")
+
+
+def test_the_floor_is_the_interval_only_of_boots_that_agree() -> None:
+    data = one_patch(ratio=0.62, low=0.6, high=0.65)
+    data["experiment"]["clock"] = "instructions"
+    for p_value, head in ((None, "± floor"), (0.001, "interval")):
+        data["cases"][0]["metrics"][0]["cells"][0]["p"] = p_value
+        assert re.search(rf"^  {head} +\[-40\.00%, -35\.00%\]$", reply(data), re.MULTILINE)
+
+
 def test_an_undecided_change_is_said_with_the_boots_it_would_take() -> None:
     text = " ".join(reply(one_patch("inconclusive", boots_needed=1026)).split())
     assert "verdict inconclusive" in text
