@@ -123,7 +123,7 @@ def kept_filters(request: HttpRequest, without: str = "page") -> str:
     return urlencode([pair for pair in parse_qsl(request.GET.urlencode()) if pair[0] != without])
 
 
-def back_to_list(request: HttpRequest, route: str, *args: int) -> str:
+def back_to_list(request: HttpRequest, route: str, *args: object) -> str:
     """Return the address of a list as it was shown beside the posted form, which has the list's query as `kept`."""
     kept = request.POST.get("kept", "")[:2000]
     return f"{reverse(route, args=args)}{'?' if kept else ''}{kept}"
