@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tells trends apart that have the same title, place, machine and clock. Pure."""
+"""Words that distinguish trends of the same title, place, machine and clock. Pure."""
 
 import json
 from collections import defaultdict

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trends of one title are told apart in lists."""
+"""Trends of one title, and the words that distinguish them in lists."""
 
 from dataclasses import replace
 
