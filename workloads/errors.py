@@ -48,7 +48,7 @@ class GuestNotMade(WorkloadsError):
 
 
 class ProgramDiskFull(WorkloadsError):
-    """There was no room to compile a workload's program."""
+    """There was no room to compile a program: a workload's, the agent, QEMU's plugin or the replay."""
 
     retry = True
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from workers.errors import PluginUnusable
-from workers.microscope.compiling import Product, compile_once
 from workloads.compile import HARNESS
+from workloads.compile_once import Product, compile_once
 
 NATIVE = Path(__file__).parent / "native"
 _FLAGS = (
@@ -20,17 +20,13 @@ _FLAGS = (
 def compile_plugin(root: Path) -> Path:
     """Return the plugin's shared object, kept below root under the hash of its sources and compiler.
 
-    QEMU's own user must be able to read it. Raises PluginUnusable.
+    QEMU's own user must be able to read it. Raises PluginUnusable, ProgramDiskFull.
     """
     product = Product(
         what="QEMU's plugin",
         file="microscope.so",
-        mode=0o644,
-        compiler="gcc",
-        language="c",
         flags=(*_FLAGS, "-I", str(HARNESS)),
-        sources=tuple(sorted(NATIVE.glob("*.c"))),
-        headers=(*sorted(NATIVE.glob("*.h")), HARNESS / "mark.h"),
+        files=(*sorted(NATIVE.glob("*.[ch]")), HARNESS / "mark.h"),
         error=PluginUnusable,
     )
     return compile_once(product, root)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kernels.processes.environment import minimal
 from workers.errors import ReplayFailed, ReplayTooSlow, TraceUnreadable
-from workers.microscope.compiling import Product, compile_once
 from workers.microscope.contention import Contention, read_contention
+from workloads.compile_once import Product, compile_once
 from workloads.machines import MachineModel
 
 SOURCES = Path(__file__).parent / "native" / "replay"
@@ -51,12 +51,9 @@ def compile_replay(root: Path) -> Path:
     product = Product(
         what="the replay program",
         file="replay",
-        mode=0o755,
-        compiler="g++",
-        language="c++",
         flags=FLAGS,
-        sources=tuple(sorted(SOURCES.glob("*.cc"))),
-        headers=tuple(sorted(SOURCES.glob("*.h"))),
+        files=tuple(sorted([*SOURCES.glob("*.cc"), *SOURCES.glob("*.h")])),
+        compiler="g++",
         error=ReplayFailed,
     )
     return compile_once(product, root)

@@ -14,7 +14,6 @@ import pytest
 from kernels.processes.environment import minimal
 from kernels.tests.kept import kept
 from workers.errors import ReplayFailed, TraceUnreadable
-from workers.microscope.compiling import Product, compile_once
 from workers.microscope.contention import read_contention
 from workers.microscope.replay import SOURCES, Trace, replay
 from workers.tests.tracewriter import (
@@ -32,6 +31,7 @@ from workers.tests.tracewriter import (
     varint,
     write_trace,
 )  # fmt: skip
+from workloads.compile_once import Product, compile_once
 from workloads.errors import MachineModelInvalid
 from workloads.machines import LATENCIES, machine_model, machine_names, own_machine
 
@@ -54,12 +54,9 @@ def program() -> Path:
     product = Product(
         what="the checked replay program",
         file="replay",
-        mode=0o755,
-        compiler="g++",
-        language="c++",
         flags=(*CHECKED, "-Werror"),
-        sources=tuple(sorted(SOURCES.glob("*.cc"))),
-        headers=tuple(sorted(SOURCES.glob("*.h"))),
+        files=tuple(sorted([*SOURCES.glob("*.cc"), *SOURCES.glob("*.h")])),
+        compiler="g++",
         error=ReplayFailed,
     )
     return compile_once(product, kept("programs"))

@@ -18,8 +18,8 @@ from workers.drivers.fake import Script
 from workers.initrds import remove_initrds
 from workers.loop import NO_ROOM_S
 from workers.tests.conftest import FakeLab, opens
-from workloads import compile as compiling
-from workloads.errors import ProgramDiskFull
+from workloads import compile_once
+from workloads.errors import GuestNotMade, ProgramDiskFull
 
 pytestmark = pytest.mark.process
 
@@ -79,11 +79,11 @@ def test_a_build_that_meets_a_full_disk_is_tried_again(
 def test_a_program_that_found_no_room_is_compiled_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "/usr/bin/ld: final link failed: No space left on device\ncollect2: error: ld returned 1 exit status\n"
     monkeypatch.setattr(
-        "workloads.compile.subprocess.run",
+        "workloads.compile_once.subprocess.run",
         lambda *_given, **_named: subprocess.CompletedProcess([], 1, "", said),
     )
     with pytest.raises(ProgramDiskFull, match="showgids") as caught:
-        compiling._run(["gcc"], "showgids")
+        compile_once._run(["gcc"], "showgids", GuestNotMade)
     assert caught.value.retry
     assert caught.value.blame == "lab"
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import DiskFull
 from kernels.tests.synced import inodes_synced
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.errors import ProfileUnreadable
 from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
 from workers.microscope.functions import function_lines
 from workers.microscope.plugin import NATIVE, compile_plugin
+from workloads.errors import ProgramDiskFull
 
 SYSTEM_MAP = """\
 ffffffff81000000 T _stext
@@ -205,7 +205,7 @@ def test_a_disk_without_room_for_the_plugin_is_tried_again(
     compiler.write_text(f'#!/bin/sh\n[ "$1" = -v ] && exit\necho "{said}" >&2\nexit 1\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(DiskFull, match="QEMU's plugin") as caught:
+    with pytest.raises(ProgramDiskFull, match="QEMU's plugin") as caught:
         compile_plugin(tmp_path / "kept")
     assert caught.value.retry
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from workloads.compile_once import Product, compile_once
 from workloads.environment import minimal
 from workloads.errors import GuestNotMade
 from workloads.guest.cpio import Archive
@@ -62,7 +63,7 @@ def build_initramfs(root: Path, programs: Mapping[str, Path]) -> Initramfs:
     """The initramfs with the agent as /init and `programs` (name to static binary) in /programs.
 
     root: where initramfs files are kept; an equal one is not written again.
-    Raises GuestNotMade.
+    Raises GuestNotMade, ProgramDiskFull.
     """
     tools = (_find(name, package) for name, package in (TOOLS | PROFILER).items())
     inputs = (*_agent_files(), *tools, *programs.values())
@@ -120,7 +121,16 @@ def _add_tools(archive: Archive, tools: Mapping[str, str]) -> None:
 
 def _add_applets(archive: Archive) -> None:
     """Busybox under all its names but those of real tools."""
-    for applet in _run([str(_find("busybox", TOOLS["busybox"])), "--list"]).split():
+    done = subprocess.run(
+        [_find("busybox", TOOLS["busybox"]), "--list"],
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_DEADLINE_S,
+        env=minimal(),
+    )
+    if done.returncode:
+        raise GuestNotMade(f"busybox ended with status {done.returncode}", done.stderr)
+    for applet in done.stdout.split():
         if applet not in TOOLS | PROFILER | KEXEC:
             archive.link(f"/bin/{applet}", "busybox")
 
@@ -145,33 +155,13 @@ def _libraries(program: Path) -> list[Path]:
 
 def _agent(cache: Path) -> bytes:
     """The compiled agent, kept under the hash of its sources and its compiler."""
-    command = ["gcc", "-D_GNU_SOURCE", "-O2", "-static", "-s", "-Wall", "-Wextra"]
-    if not shutil.which("gcc"):
-        raise GuestNotMade('the guest\'s agent needs "gcc", which is not here: apt-get install gcc libc6-dev')
-    parts = [" ".join(command), _run(["gcc", "-v", "-E", "-x", "c", "/dev/null"])]
-    parts += [f"{path.name}\0{path.read_text()}" for path in _agent_files()]
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-    kept = cache / key
-    if not kept.exists():
-        with tempfile.TemporaryDirectory() as scratch:
-            binary = Path(scratch) / "agent"
-            _run(
-                [*command, "-o", str(binary), *(str(path) for path in _agent_files() if path.suffix == ".c")]
-            )
-            _write(kept, binary.read_bytes())
-    return kept.read_bytes()
+    flags = ("-D_GNU_SOURCE", "-O2", "-static", "-s", "-Wall", "-Wextra")
+    return compile_once(Product("the guest's agent", "agent", flags, _agent_files()), cache).read_bytes()
 
 
-def _agent_files() -> list[Path]:
+def _agent_files() -> tuple[Path, ...]:
     """Its sources and headers, in an order of their own."""
-    return sorted(path for path in AGENT.iterdir() if path.suffix in {".c", ".h"})
-
-
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S, env=minimal())
-    if done.returncode:
-        raise GuestNotMade(f"{command[0]} ended with status {done.returncode}", done.stderr)
-    return done.stdout
+    return tuple(sorted(AGENT.glob("*.[ch]")))
 
 
 def _write(path: Path, data: bytes) -> None:
