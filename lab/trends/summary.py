@@ -5,21 +5,23 @@ Upkeep computes stale summaries, and so does the list itself, for a lab without 
 written only if no point has changed since its computation began.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from math import isfinite
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from lab.from_attributes import attributes, from_attributes
 from lab.models import Trend
-from lab.trends.page import LEAST_POINTS, RevisionView, StepView, TrendLine, TrendPage, trend_pages
+from lab.models.storable import storable
+from lab.trends.page import LEAST_POINTS, StepView, TrendLine, TrendPage, trend_pages
 
 # A course is drawn 120 pixels wide.
 COURSE = 120
 _AT_ONCE = 20
 # The columns of a trend's identity, by its fields.
 _LINE = {field.name: field.name for field in fields(TrendLine)} | {"tree": "tree__name"}
-_REVISIONS = ("good", "bad", "earliest", "latest")
+_STEPS = TypeAdapter(tuple[StepView, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,11 @@ def trend_summaries() -> tuple[TrendSummary, ...]:
     own = ("points", "revision", "experiment", "steps")
     return tuple(
         TrendSummary(
-            TrendLine(**dict(zip(_LINE, line, strict=True))), points, revision, experiment, _steps(steps)
+            TrendLine(**dict(zip(_LINE, line, strict=True))),
+            points,
+            revision,
+            experiment,
+            _STEPS.validate_python(steps),
         )
         for points, revision, experiment, steps, *line in rows.values_list(*own, *_LINE.values())
     )
@@ -91,25 +97,5 @@ def _columns(page: TrendPage) -> dict[str, Any]:
         "revision": last.revision.commit if last else "",
         "experiment": last.experiments[-1] if last else 0,
         "course": [point.median for point in page.points[-COURSE:]],
-        "steps": [_finite(asdict(step)) for step in page.steps if step.index >= page.shared],
+        "steps": [storable(asdict(step)) for step in page.steps if step.index >= page.shared],
     }
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with None for numbers that JSON does not have."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _steps(written: Iterable[dict[str, Any]]) -> tuple[StepView, ...]:
-    return tuple(
-        StepView(
-            **step
-            | {name: RevisionView(**step[name]) for name in _REVISIONS}
-            | {"suspects": tuple(RevisionView(**suspect) for suspect in step["suspects"])}
-        )
-        for step in written
-    )
