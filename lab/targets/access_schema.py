@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The schema of Target.access and Target.tuning: how a machine is reached and tuned.
+"""The schema of Target.access, which says how a machine is reached; that of Target.tuning is workloads.guest.tuning.Tuning.
 
 It never holds passwords, only the names of files with them, on the worker that uses them.
 """
@@ -26,16 +26,14 @@ from pydantic import (
 from kernels.configs.request import fragment_names
 from lab.errors import FieldRefused
 from lab.validation_messages import fault_line, nearest
-from workloads.guest.tuning import HugePages, Tuning
+from workloads.guest.tuning import Tuning
 
 IPMI_PORT = 623
-MOST_CPU = 8191
 # Tags of the unions below: pydantic puts them into its paths, where they are not fields.
 _TAGS = frozenset({"redfish", "ipmi", "sol", "netconsole", "none"})
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]+$")]
 User = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Governor = Annotated[str, StringConstraints(min_length=1, max_length=30, pattern=r"^[a-z_]+$")]
 Port = Annotated[StrictInt, Field(ge=1, le=65535)]
 
 
@@ -232,24 +230,6 @@ class Access(_Part):
         return power
 
 
-class _Tuned(_Part):
-    """The schema of Target.tuning: workloads.guest.tuning.Tuning as it is written down."""
-
-    governor: Governor | None = None
-    turbo: StrictBool | None = None
-    smt: StrictBool | None = None
-    isolcpus: str | None = None
-    irq_affinity: str | None = None
-    hugepages: HugePages | None = None
-
-    @field_validator("isolcpus", "irq_affinity")
-    @classmethod
-    def _is_a_list_of_cpus(cls, text: str | None) -> str | None:
-        if text is not None:
-            _check_cpus(text)
-        return text
-
-
 def read_access(access: Mapping[str, Any]) -> Access:
     """Return how a metal machine is reached. Raises FieldRefused for the first wrong field, "access.power.address"."""
     return _read(Access, access, "access")
@@ -257,7 +237,7 @@ def read_access(access: Mapping[str, Any]) -> Access:
 
 def read_tuning(tuning: Mapping[str, Any]) -> Tuning:
     """Return what a machine is tuned to; {} is nothing. Raises FieldRefused, as for "tuning.governor"."""
-    return Tuning(**_read(_Tuned, tuning, "tuning").model_dump())
+    return _read(Tuning, tuning, "tuning")
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -301,10 +281,3 @@ def _url(address: str) -> Any:
     except ValueError as error:
         raise ValueError(f'"{address}" is not an address: {error}') from None
     return url
-
-
-def _check_cpus(text: str) -> None:
-    for part in text.split(","):
-        match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
-        if not match or int(match[2] or match[1]) > MOST_CPU or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError(f'"{text}" is not a list of CPUs; write 1-3,5')

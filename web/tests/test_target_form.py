@@ -17,6 +17,7 @@ from lab.targets.changes import TargetFields, add_target
 from lab.targets.drivers import DRIVERS
 from web.targetfields import GROUPS
 from web.tests.conftest import SCRIPT, Page
+from workloads.guest.tuning import Tuning
 
 BOX: dict[str, Any] = {
     "mac": "52:54:00:12:34:56",
@@ -287,7 +288,7 @@ def test_every_field_of_the_schema_has_an_input() -> None:
         "access.console.sol": machine.SolConsole,
         "access.console.netconsole": machine.NetConsole,
         "access": machine.Access,
-        "tuning": machine._Tuned,
+        "tuning": Tuning,
     }
     for place, shape in shapes.items():
         for name in shape.model_fields:

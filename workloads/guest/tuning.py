@@ -4,17 +4,18 @@
 The agent (agent/tune.c) does the rest, and says in its hello what the machine is like then.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-HugePages = Literal["always", "madvise", "never"]
+from pydantic import BaseModel, ConfigDict, StrictBool, StringConstraints, field_validator
+
+MOST_CPU = 8191
 # Of what a machine says of one setting, so much is read.
 LONGEST = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(BaseModel):
     """The settings of a machine; an unset field keeps the machine's default.
 
     governor: of cpufreq, on every CPU. turbo: whether CPUs may go beyond their base frequency. smt: whether
@@ -22,17 +23,30 @@ class Tuning:
     serve interrupts. hugepages: transparent huge pages.
     """
 
-    governor: str | None = None
-    turbo: bool | None = None
-    smt: bool | None = None
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    governor: (
+        Annotated[str, StringConstraints(min_length=1, max_length=30, pattern=r"^[a-z_]+$")] | None
+    ) = None
+    turbo: StrictBool | None = None
+    smt: StrictBool | None = None
     isolcpus: str | None = None
     irq_affinity: str | None = None
-    hugepages: HugePages | None = None
+    hugepages: Literal["always", "madvise", "never"] | None = None
+
+    @field_validator("isolcpus", "irq_affinity")
+    @classmethod
+    def _is_a_list_of_cpus(cls, text: str | None) -> str | None:
+        for part in text.split(",") if text is not None else ():
+            match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
+            if not match or not int(match[1]) <= int(match[2] or match[1]) <= MOST_CPU:
+                raise ValueError(f'"{text}" is not a list of CPUs; write 1-3,5')
+        return text
 
     def asked(self) -> dict[str, str]:
         """Return the requested settings by name, as the kernel writes them."""
         words = {True: "on", False: "off"}
-        settings = {name: value for name, value in asdict(self).items() if value is not None}
+        settings = {name: value for name, value in self.model_dump().items() if value is not None}
         return {
             name: words[value] if isinstance(value, bool) else str(value) for name, value in settings.items()
         }
