@@ -3,7 +3,8 @@
 
 import logging
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from kernels.errors import BundleRefused, KernelsError
@@ -36,7 +37,7 @@ def _bring(order: BuildOrder, source: Source | None, trees: Path, store: Store) 
     if not has_commit(repository, base):
         _bring_base(order.tree, source, base, trees, store)
     if not has_commit(repository, order.commit):
-        with _Fetched(store, order.tree, order.commit) as file:
+        with _fetched(store, order.tree, order.commit) as file:
             take_bundle(repository, file, order.commit, base)
     for commit, tree_id in ((base, order.request["base_tree_id"]), (order.commit, order.tree_id)):
         if tree_of(repository, commit) != tree_id:
@@ -52,37 +53,27 @@ def _bring_base(tree: str, source: Source | None, base: str, trees: Path, store:
             log.info("%s is not available from %s here: %s", tree, source.location, exc)
         if has_commit(trees / f"{tree}.git", base):
             return
-    with _Fetched(store, tree, base) as file:
+    with _fetched(store, tree, base) as file:
         tree_from_bundle(tree, trees, file, base)
 
 
-class _Fetched:
-    """A bundle of the store as a file, for as long as the block runs."""
-
-    def __init__(self, store: Store, tree: str, commit: str) -> None:
-        self.store, self.tree, self.commit = store, tree, commit
-        self._place = tempfile.TemporaryDirectory(prefix="kperflab-bundle-")
-
-    def __enter__(self) -> Path:
-        file, size = Path(self._place.name) / "sources.bundle", 0
+@contextmanager
+def _fetched(store: Store, tree: str, commit: str) -> Iterator[Path]:
+    """Keep a bundle of the store as a file for as long as the block runs."""
+    with tempfile.TemporaryDirectory(prefix="kperflab-bundle-") as place:
+        file, size = Path(place) / "sources.bundle", 0
         try:
-            with self.store.reading(name_in_store(self.commit)) as stream, file.open("wb") as out:
+            with store.reading(name_in_store(commit)) as stream, file.open("wb") as out:
                 while chunk := stream.read(1 << 20):
                     size += len(chunk)
                     if size > MOST_BYTES:
                         raise BundleRefused(
-                            f"the bundle of {self.commit[:12]} is larger than {MOST_BYTES >> 20} MiB"
+                            f"the bundle of {commit[:12]} is larger than {MOST_BYTES >> 20} MiB"
                         )
                     out.write(chunk)
-        except BaseException as exc:
-            self._place.cleanup()
-            if isinstance(exc, StoreLacks):
-                raise SourceMissing(
-                    f"commit {self.commit[:12]} of {self.tree} is neither where the tree comes from nor in the store: "
-                    "submit the experiment again"
-                ) from exc
-            raise
-        return file
-
-    def __exit__(self, *_: object) -> None:
-        self._place.cleanup()
+        except StoreLacks as exc:
+            raise SourceMissing(
+                f"commit {commit[:12]} of {tree} is neither where the tree comes from nor in the store: "
+                "submit the experiment again"
+            ) from exc
+        yield file
