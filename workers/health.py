@@ -3,20 +3,17 @@
 
 import logging
 import statistics
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from time import monotonic
-from typing import Any, Self
+from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, connections
+from django.db import connection
 
 from kernels.artifacts.store import Artifact
-from kernels.errors import KernelsError
-from lab.errors import LabError
 from lab.models import HealthCheck, Target
 from lab.one_line import error_line
 from lab.targets.access_schema import read_tuning
@@ -41,16 +38,13 @@ from workers.boot_request import Job, boot_request
 from workers.collect.dmesg import FATAL, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.drivers.base import Machine
-from workers.errors import WorkersError
 from workers.lease import SILENT_S
 from workers.machine_turns import turn
-from workers.run import Bench, boot, tuned_as_asked
+from workers.repeating import repeating
+from workers.run import OURS, Bench, boot, tuned_as_asked
 from workloads.catalog import load_catalog
-from workloads.errors import WorkloadsError
 
 log = logging.getLogger(__name__)
-
-OURS = (WorkersError, WorkloadsError, KernelsError, LabError)
 
 
 def check_due(name: str) -> bool:
@@ -82,39 +76,33 @@ def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
 
 
 class _Reservation:
-    """A target reserved for a check. A thread renews the reservation, because a machine's firmware may take longer than it lasts."""
+    """A target reserved for a check, renewed while the check gives signs of life."""
 
     def __init__(self, target_id: int) -> None:
         self._target_id = target_id
-        self._over = Event()
         self._beaten_at = monotonic()
-        self._thread = Thread(target=self._keep, daemon=True)
-
-    def __enter__(self) -> Self:
-        # Nobody else would see what is written in a transaction.
-        if not connection.in_atomic_block:
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._over.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._stuck = False
 
     def beat(self) -> None:
         """Take a sign of life. A check without one for SILENT_S is stuck, and loses its target."""
         self._beaten_at = monotonic()
 
-    def _keep(self) -> None:
-        try:
-            while not self._over.wait(HELD_S / 6) and monotonic() - self._beaten_at < SILENT_S:
-                try:
-                    hold_check(self._target_id)
-                except (OperationalError, InterfaceError) as exc:
-                    log.warning("the reservation of a target waits for the database: %s", error_line(exc))
-                    connection.close()
-        finally:
-            connections.close_all()
+    def hold(self) -> None:
+        """Renew the reservation."""
+        self._stuck = self._stuck or monotonic() - self._beaten_at >= SILENT_S
+        if not self._stuck:
+            hold_check(self._target_id)
+
+
+@contextmanager
+def _reserved(target_id: int) -> Iterator[_Reservation]:
+    """Renew a target's reservation in a thread, because a machine's firmware may take longer than it lasts."""
+    reservation = _Reservation(target_id)
+    with ExitStack() as stack:
+        # Nobody else would see what is written in a transaction.
+        if not connection.in_atomic_block:
+            stack.enter_context(repeating("holding a target", reservation.hold, every_s=HELD_S / 6))
+        yield reservation
 
 
 def _checked(target: Target, bench: Bench) -> Checked:
@@ -122,7 +110,7 @@ def _checked(target: Target, bench: Bench) -> Checked:
     runs.mkdir(parents=True, exist_ok=True)
     key = known_kernel(target)
     with (
-        _Reservation(target.pk) as reservation,
+        _reserved(target.pk) as reservation,
         at_hand(bench.home, key, reservation.beat) as artifact,
         TemporaryDirectory(prefix="check-", dir=runs) as place,
     ):
