@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Q
 
 from lab.leases.prepared import after
@@ -14,6 +13,7 @@ from lab.leases.process import is_alive
 from lab.models import Build, LostClaim, Run
 from lab.models.states import BuildState, Outcome, RunState
 from lab.runs.claim import MOST_ATTEMPTS, Claim, Kind
+from lab.runs.claiming import lease_seconds
 from lab.runs.hand_back import put_back
 from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
 from lab.targets.usable import leave_unusable
@@ -86,7 +86,7 @@ def _unrenewed(rows: list[Build | Run]) -> set[str]:
     return {
         token
         for token, lease in leases
-        if now - _seen[token, lease] > _SEEN_PERIODS * float(getattr(settings, "LEASE_S", 15.0))
+        if now - _seen[token, lease] > _SEEN_PERIODS * lease_seconds()
     }
 
 

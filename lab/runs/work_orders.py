@@ -14,24 +14,22 @@ Way = Literal["power", "kexec"]
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """An order to build. label: the variants that wait for it, for people.
+    """An order to build.
 
     request: tree, base_name, base_commit, base_tree_id, config_base, fragments and base_fragments
     (lists of [name, text]; the base has fewer where a config switch is on), cc, modules_of (workloads).
     """
 
     id: int
-    label: str
     tree: str
     commit: str
     tree_id: str
     request: dict[str, Any]
-    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """An order to boot and run. label: its name for people.
+    """An order to boot and run.
 
     off_cpu: a profiled run records waits off the CPUs, too. exact: it counts every instruction instead. shift: further
     warm-up iterations of an exact run: they move timer ticks and free memory about, which differ between kernels for no
@@ -42,15 +40,11 @@ class RunOrder:
     """
 
     id: int
-    label: str
-    experiment_id: int
     variant: str
     block: int
-    position: int
     purpose: str
     clock: str
     workload: str
-    preset: str
     params: dict[str, Any]
     iterations: int
     warmup: int
@@ -74,10 +68,10 @@ class RunOrder:
 # Without the description and the build's request: they are tens of kilobytes, which a boot does not need. Three statements,
 # since PostgreSQL planned a join of all seven tables ten times as long as it ran it.
 _OF_RUN = (
-    *("block", "position", "purpose", "attempt", "target", "variant"),
+    *("block", "purpose", "attempt", "target", "variant"),
     *("experiment__clock", "experiment__iterations", "experiment__warmup", "experiment__target"),
     *("experiment__base_name", "experiment__tree"),
-    *("case__workload", "case__preset", "case__params", "case__position"),
+    *("case__workload", "case__params", "case__position"),
 )
 _OF_VARIANT = ("name", "role", "build__artifact_key", "build__release")
 _OF_TARGET = ("name", "driver", "access", "tuning", "vcpus", "memory_mib")
@@ -86,13 +80,7 @@ _OF_TARGET = ("name", "driver", "access", "tuning", "vcpus", "memory_mib")
 def build_order(build_id: int) -> BuildOrder:
     """Return what a build is to make. Raises UnknownRow."""
     build = one_row(Build.objects.filter(pk=build_id), f"build {build_id}")
-    names = build.variants.order_by("-experiment_id", "position").values_list("name", flat=True)
-    return from_attributes(
-        BuildOrder,
-        build,
-        label=", ".join(dict.fromkeys(names)) or build.inputs[:12],
-        tree=build.request["tree"],
-    )
+    return from_attributes(BuildOrder, build, tree=build.request["tree"])
 
 
 def run_order(run_id: int) -> RunOrder:
@@ -107,7 +95,6 @@ def run_order(run_id: int) -> RunOrder:
     return from_attributes(
         RunOrder,
         run,
-        label=f"{variant.name}: {run.case.workload}, {run.purpose}",
         variant=variant.name,
         off_cpu=off_cpu,
         exact=exact,
@@ -117,7 +104,7 @@ def run_order(run_id: int) -> RunOrder:
         way=_way_of_block(run),
         of_archive=_is_of_archive(run.experiment, variant),
         **attributes(run.experiment, ("clock", "iterations", "warmup")),
-        **attributes(run.case, ("workload", "preset", "params")),
+        **attributes(run.case, ("workload", "params")),
         **attributes(variant.build, ("artifact_key", "release")),
         **attributes(target, ("driver", "access", "tuning", "vcpus", "memory_mib")),
     )
