@@ -5,7 +5,8 @@ from typing import Any
 
 from django.conf import settings
 
-from lab.experiments.reproduction import BuiltKernel, kernel_of, told_difference
+from lab.experiments.reproduction import kernel_of, told_difference
+from lab.experiments.spec import ReproducedKernel
 from lab.models import Build, Experiment, Variant
 from lab.models.states import Role
 
@@ -38,13 +39,13 @@ def _same_code(variant: Variant, base: Build | None) -> str:
     return f"{many} no code here: the kernel is the base's"
 
 
-def _reproduced(variant: Variant, wanted: dict[str, BuiltKernel]) -> str:
+def _reproduced(variant: Variant, wanted: dict[str, ReproducedKernel]) -> str:
     if variant.name not in wanted:
         return ""
     return told_difference(wanted[variant.name], kernel_of(variant, settings.HOME))
 
 
-def _wanted(spec: dict[str, Any]) -> dict[str, BuiltKernel]:
+def _wanted(spec: dict[str, Any]) -> dict[str, ReproducedKernel]:
     """Return by variant the kernels that this experiment should reproduce, if it is a reproduction."""
     kernels = (spec.get("reproduces") or {}).get("kernels") or []
-    return {kernel["variant"]: BuiltKernel(**kernel) for kernel in kernels}
+    return {kernel["variant"]: ReproducedKernel.model_construct(**kernel) for kernel in kernels}

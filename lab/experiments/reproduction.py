@@ -1,43 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compare two builds of a kernel: sources, config, toolchain and the result."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.artifacts.store import Artifact
 from lab.experiments.environment import stored_artifact
+from lab.experiments.spec import ReproducedKernel
 from lab.models import Variant
 from lab.storage.artifacts import recorded
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltKernel:
-    """One variant's kernel, as the `[[reproduces.kernels]]` of a reproducer say it; empty where not known.
+def kernel_of(variant: Variant, root: Path) -> ReproducedKernel:
+    """Return the facts of a variant's kernel. root: the state root; without the artifact there, only those in the tables.
 
-    tree_id: of its sources. artifact: the store's key, over all that went in. code_hash: equal where the
-    loaded code is. config, vmlinux: SHA-256.
+    tree_id: of its sources. artifact: the store's key, over all that went in. code_hash: equal where the loaded code is.
     """
-
-    variant: str
-    tree_id: str
-    release: str = ""
-    artifact: str = ""
-    code_hash: str = ""
-    config: str = ""
-    vmlinux: str = ""
-    toolchain: str = ""
-    toolchain_identity: str = ""
-
-
-def kernel_of(variant: Variant, root: Path) -> BuiltKernel:
-    """Return the facts of a variant's kernel. root: the state root; without the artifact there, only those in the tables."""
     build = variant.build
     artifact = stored_artifact(build, root)
     if build is None or artifact is None:
-        known = (build.release, build.artifact_key, build.code_hash) if build else ("", "", "")
-        return BuiltKernel(variant.name, variant.tree_id, *known)
+        release, key, code = (build.release, build.artifact_key, build.code_hash) if build else ("", "", "")
+        return ReproducedKernel.model_construct(
+            variant=variant.name, tree_id=variant.tree_id, release=release, artifact=key, code_hash=code
+        )
     metadata = artifact.metadata
-    return BuiltKernel(
+    return ReproducedKernel.model_construct(
         variant=variant.name,
         tree_id=variant.tree_id,
         release=metadata.release,
@@ -54,7 +40,7 @@ def _digest(artifact: Artifact) -> str:
     return recorded(artifact).files.get("vmlinux", (0, ""))[1]
 
 
-def told_difference(wanted: BuiltKernel, built: BuiltKernel) -> str:
+def told_difference(wanted: ReproducedKernel, built: ReproducedKernel) -> str:
     """Return a line: bit-identical, or the differences, causes before their consequences."""
     if not wanted.vmlinux or not built.vmlinux:
         if wanted.code_hash and wanted.code_hash == built.code_hash:
@@ -67,7 +53,7 @@ def told_difference(wanted: BuiltKernel, built: BuiltKernel) -> str:
     return _other("not the reproduced kernel", wanted, built)
 
 
-def _other(what: str, wanted: BuiltKernel, built: BuiltKernel) -> str:
+def _other(what: str, wanted: ReproducedKernel, built: ReproducedKernel) -> str:
     causes = []
     if wanted.tree_id != built.tree_id:
         causes.append(f"different sources (tree {built.tree_id[:12]}, originally {wanted.tree_id[:12]})")

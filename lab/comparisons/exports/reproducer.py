@@ -7,7 +7,6 @@ measurements; the new kernels are compared with the ones it names.
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +122,7 @@ def _facts(experiment: Experiment, link: str) -> dict[str, Any]:
         "base_tree_id": experiment.base_tree_id,
         "archive": Path(experiment.tree.location).name if archive else "",
         "kernels": [
-            asdict(kernel_of(variant, settings.HOME))
+            kernel_of(variant, settings.HOME).model_dump()
             for variant in experiment.variants.select_related("build").exclude(build=None)
             if variant.build and variant.build.state == BuildState.BUILT
         ],

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,8 @@ from kernels.artifacts.store import ArtifactMetadata, ArtifactStore
 from lab.comparisons.exports.reproducer import write_reproducer
 from lab.conftest import P1, P2, Describe
 from lab.errors import SpecError
-from lab.experiments.reproduction import BuiltKernel, told_difference
-from lab.experiments.spec import ExperimentSpec, Reproduces, read_spec, spec_digest
+from lab.experiments.reproduction import told_difference
+from lab.experiments.spec import ExperimentSpec, ReproducedKernel, Reproduces, read_spec, spec_digest
 from lab.models import Build, Experiment, Switch, Tree
 from lab.models.storable import storable_text
 from lab.submission.submit import submit_experiment
@@ -27,9 +26,21 @@ from lab.tests.tiny_tree import git
 
 pytestmark = pytest.mark.django_db
 
-KERNEL = BuiltKernel(
-    "p", "t" * 40, "6.1-k1", "a" * 64, "c" * 64, "0" * 64, "f" * 64, "gcc 12; ld 2.40", "59e3"
+KERNEL = ReproducedKernel.model_construct(
+    variant="p",
+    tree_id="t" * 40,
+    release="6.1-k1",
+    artifact="a" * 64,
+    code_hash="c" * 64,
+    config="0" * 64,
+    vmlinux="f" * 64,
+    toolchain="gcc 12; ld 2.40",
+    toolchain_identity="59e3",
 )
+
+
+def other(**facts: str) -> ReproducedKernel:
+    return KERNEL.model_copy(update=facts)
 
 
 def trees(experiment: Experiment) -> dict[str, str]:
@@ -198,33 +209,33 @@ def canonical(spec: ExperimentSpec) -> str:
     [
         (KERNEL, "reproduced bit for bit: vmlinux is ffffffffffff again"),
         (
-            replace(KERNEL, vmlinux="e" * 64, toolchain="gcc 13; ld 2.41", toolchain_identity="77aa"),
+            other(vmlinux="e" * 64, toolchain="gcc 13; ld 2.41", toolchain_identity="77aa"),
             "the loaded code is identical, vmlinux is not: different toolchain (gcc 13; ld 2.41, originally gcc 12; ld 2.40)",
         ),
         (
-            replace(KERNEL, vmlinux="e" * 64, code_hash="d" * 64, config="1" * 64),
+            other(vmlinux="e" * 64, code_hash="d" * 64, config="1" * 64),
             "not the reproduced kernel: different config (111111111111, originally 000000000000)",
         ),
         (
-            replace(KERNEL, vmlinux="e" * 64, code_hash="d" * 64, toolchain_identity="77aa"),
+            other(vmlinux="e" * 64, code_hash="d" * 64, toolchain_identity="77aa"),
             "not the reproduced kernel: different toolchain (with a different flex, bison, bc, make or pahole)",
         ),
         (
-            replace(KERNEL, vmlinux="e" * 64, code_hash="d" * 64, tree_id="b" * 40),
+            other(vmlinux="e" * 64, code_hash="d" * 64, tree_id="b" * 40),
             f"not the reproduced kernel: different sources (tree {'b' * 12}, originally {'t' * 12})",
         ),
         (
-            replace(KERNEL, vmlinux="e" * 64, code_hash="d" * 64),
+            other(vmlinux="e" * 64, code_hash="d" * 64),
             "not the reproduced kernel: from equal inputs: the build does not reproduce itself",
         ),
         (
-            replace(KERNEL, vmlinux="e" * 64, code_hash="d" * 64, artifact="b" * 64),
+            other(vmlinux="e" * 64, code_hash="d" * 64, artifact="b" * 64),
             "not the reproduced kernel: sources, config and toolchain are the same: modules or the build procedure differ",
         ),
-        (replace(KERNEL, vmlinux=""), "reproduced: the loaded code is identical"),
+        (other(vmlinux=""), "reproduced: the loaded code is identical"),
     ],
 )
-def test_two_kernels_are_told_apart_by_their_causes(found: BuiltKernel, said: str) -> None:
+def test_two_kernels_are_told_apart_by_their_causes(found: ReproducedKernel, said: str) -> None:
     assert told_difference(KERNEL, found) == said
 
 
