@@ -8,7 +8,7 @@ from typing import Final
 from django.contrib.auth.models import AnonymousUser
 
 from lab.errors import FieldRefused, NotAllowed, Outdated, SubmissionRejected
-from lab.experiments.stored_spec import experiment_row
+from lab.experiments.page import get_experiment
 from lab.models import Experiment, User
 from lab.models.states import OPEN_EXPERIMENT
 from lab.people.permissions import may, may_change
@@ -53,7 +53,7 @@ def set_priority(*, experiment_id: int, priority: str, by: User, scopes: Sequenc
         raise FieldRefused(
             "priority", f'there is no priority "{priority[:40]}"; {nearest(priority, PRIORITIES)}'
         )
-    row = experiment_row(experiment_id)
+    row = get_experiment(experiment_id)
     number = PRIORITIES[priority]
     if not may_change(by, row.submitter, scopes=scopes):
         raise NotAllowed(

@@ -7,7 +7,8 @@ from typing import Any, get_args
 import tomli_w
 from pydantic import BaseModel
 
-from lab.errors import NotAllowed, one_row
+from lab.errors import NotAllowed
+from lab.experiments.page import get_experiment
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, User
 from lab.people.permissions import may_change
@@ -32,7 +33,7 @@ def stored_spec(experiment: Experiment) -> ExperimentSpec:
 
 def stored_description(experiment_id: int) -> dict[str, Any]:
     """Return the description of an experiment as without_defaults leaves it. Raises UnknownRow."""
-    return without_defaults(experiment_row(experiment_id).spec)
+    return without_defaults(get_experiment(experiment_id).spec)
 
 
 def description_as_toml(description: Mapping[str, Any]) -> str:
@@ -84,7 +85,7 @@ def without_defaults(description: Mapping[str, Any]) -> dict[str, Any]:
 
 def own_experiment(experiment_id: int, by: User, scopes: Sequence[str] | None, verb: str) -> Experiment:
     """Return an experiment's row for its submitter and operators. verb: what they may do. Raises UnknownRow, NotAllowed."""
-    row = experiment_row(experiment_id)
+    row = get_experiment(experiment_id)
     if may_change(by, row.submitter, scopes=scopes):
         return row
     if scopes is not None and may_change(by, row.submitter):
@@ -93,10 +94,3 @@ def own_experiment(experiment_id: int, by: User, scopes: Sequence[str] | None, v
         )
     whose = f"{row.submitter}'s: only its submitter and" if row.submitter else "nobody's: only"
     raise NotAllowed(f"experiment {experiment_id} is {whose} operators may {verb} it")
-
-
-def experiment_row(experiment_id: int) -> Experiment:
-    """Return an experiment's row with its submitter. Raises UnknownRow."""
-    return one_row(
-        Experiment.objects.select_related("submitter").filter(pk=experiment_id), f"experiment {experiment_id}"
-    )

@@ -4,7 +4,8 @@
 from collections.abc import Sequence
 
 from lab.errors import Outdated
-from lab.experiments.stored_spec import experiment_row, own_experiment, stored_spec
+from lab.experiments.page import get_experiment
+from lab.experiments.stored_spec import own_experiment, stored_spec
 from lab.models import Experiment, Fetch, User
 from lab.models.states import OPEN_EXPERIMENT
 from lab.runs.settle import cancel_experiment
@@ -50,7 +51,7 @@ def hand_over_rerun(*, experiment_id: int, by: User) -> Fetch:
 
 
 def _over(experiment_id: int) -> Experiment:
-    row = experiment_row(experiment_id)
+    row = get_experiment(experiment_id)
     if row.state in OPEN_EXPERIMENT:
         raise Outdated(
             f"experiment {experiment_id} is {row.state}: wait until it finishes, or cancel it first"
