@@ -26,12 +26,12 @@ def switch_name(text: str, length: int = _NAME_LENGTH) -> str:
     return f"{name}-patch" if name in OWN_VARIANTS else name
 
 
-def free_name(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str], length: int = _NAME_LENGTH) -> str:
     """Return the name, or the first of name-2, name-3 … that is not taken."""
     number, free = 1, name
     while free in taken:
         number += 1
-        free = f"{name[:56]}-{number}"
+        free = f"{name[: length - 4]}-{number}"
     return free
 
 

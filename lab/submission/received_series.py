@@ -29,7 +29,8 @@ from kernels.patches.series import Series, read_series
 from kernels.trees.address import Address
 from kernels.trees.tree import resolve
 from lab.errors import FieldRefused
-from lab.experiments.spec import MOST_PATCHES, ExperimentSpec, switch_name
+from lab.experiments.spec import MOST_PATCHES, ExperimentSpec
+from lab.experiments.switch_names import free_name, switch_name
 from lab.models import User
 from lab.submission.blame import field_at_fault
 from lab.submission.git_addresses import checked_location, tree_address
@@ -193,7 +194,7 @@ def each_patch(
     trailer = f"\nbase-commit: {series.base_commit}\n" if series.base_commit else ""
     parts, names = [], set(others)
     for number, mail in enumerate(letters_of(series), 1):
-        name = _free(switch_name(f"{number}-{mail.title.text}", _PART_LENGTH), names)
+        name = free_name(switch_name(f"{number}-{mail.title.text}", _PART_LENGTH), names, _PART_LENGTH)
         names.add(name)
         source = f"patch {number} of {total}, {received.source or received.name}"
         # By itself it is a whole series, not one patch of several.
@@ -293,11 +294,3 @@ def _registered(asked: BranchRequest) -> Source:
     wanted = ExperimentSpec.model_construct(tree=asked.tree or None, git=asked.git or None)
     with field_at_fault("tree"):
         return find_source(wanted, registered_sources())
-
-
-def _free(name: str, names: Collection[str]) -> str:
-    number, free_name = 1, name
-    while free_name in names:
-        number += 1
-        free_name = f"{name[: _PART_LENGTH - 3]}-{number}"
-    return free_name
