@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from django.db import transaction
 
@@ -53,24 +53,13 @@ def decide(*, by: User, on: Regression, decision: Decision, seen: int | None) ->
             _must_be_one(on)
         if (newest.pk if newest else None) != seen:
             raise Outdated(_outdated(newest))
-        Comparison.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric).update(
-            triage=kept.state
-        )
-        return Triage.objects.create(
-            case_id=on.case_id,
-            variant_id=on.variant_id,
-            metric=on.metric,
-            state=kept.state,
-            reason=kept.reason,
-            fixed_by=kept.fixed_by,
-            author=by,
-        )
+        Comparison.objects.filter(**asdict(on)).update(triage=kept.state)
+        return Triage.objects.create(**asdict(on), **asdict(kept), author=by)
 
 
 def newest_decision(on: Regression) -> Triage | None:
     """Return the decision that counts, None while the regression is new."""
-    own = Triage.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
-    return own.select_related("author").order_by("-pk").first()
+    return Triage.objects.filter(**asdict(on)).select_related("author").order_by("-pk").first()
 
 
 def note_decisions(experiment_id: int, comparisons: Iterable[Comparison]) -> None:
@@ -82,8 +71,7 @@ def note_decisions(experiment_id: int, comparisons: Iterable[Comparison]) -> Non
 
 
 def _must_be_one(on: Regression) -> None:
-    comparisons = Comparison.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
-    row = comparisons.filter(variant__role=Role.CANDIDATE).first()
+    row = Comparison.objects.filter(**asdict(on), variant__role=Role.CANDIDATE).first()
     if row is None:
         raise UnknownRow(
             f"there is no comparison of {on.metric} for case {on.case_id}, variant {on.variant_id}"

@@ -9,6 +9,7 @@ from statistics import median
 import numpy as np
 
 from lab.errors import UnknownRow, one_row
+from lab.from_attributes import from_attributes
 from lab.models import Case, Experiment, Profile
 from lab.models.states import Role
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, align
@@ -238,27 +239,17 @@ def _usual_kind(case_id: int) -> str:
 
 
 def _variant(profiles: Sequence[Profile], valid: Sequence[Profile]) -> ProfiledVariant:
-    variant = profiles[0].run.variant
-    return ProfiledVariant(
-        id=variant.pk,
-        name=variant.name,
-        role=variant.role,
+    return from_attributes(
+        ProfiledVariant,
+        profiles[0].run.variant,
         boots=tuple(_boot(profile) for profile in valid),
         left_out=tuple(_boot(profile) for profile in profiles if profile not in valid),
     )
 
 
 def _boot(profile: Profile) -> ProfiledBoot:
-    run = profile.run
-    return ProfiledBoot(
-        run_id=run.pk,
-        block=run.block,
-        samples=profile.samples,
-        lost=profile.lost,
-        truncated=profile.truncated,
-        doubts=tuple(run.invalid),
-        waits=profile.waits,
-        overhead=profile.overhead,
+    return from_attributes(
+        ProfiledBoot, profile, block=profile.run.block, doubts=tuple(profile.run.invalid)
     )
 
 

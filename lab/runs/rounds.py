@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from lab.experiments.expand import block_order
+from lab.from_attributes import attributes
 from lab.models import Case, Comparison, Experiment, Run, Target, Variant
 from lab.models.states import Purpose, Role, RunState, VariantState
 from lab.statistics.sequential import next_blocks
@@ -124,14 +125,10 @@ def _retake(run: Run, target: Target | None) -> None:
         try:
             with transaction.atomic():
                 Run.objects.create(
-                    experiment_id=run.experiment_id,
-                    variant_id=run.variant_id,
-                    case_id=run.case_id,
                     target=target,
-                    purpose=run.purpose,
-                    block=run.block,
                     retake=run.retake + 1,
                     position=position,
+                    **attributes(run, ("experiment_id", "variant_id", "case_id", "purpose", "block")),
                 )
         except IntegrityError:
             # Another target of the group may have taken this position meanwhile. A lock on the experiment would be waited

@@ -5,7 +5,7 @@ Checks run when an operator asks, after a release from quarantine, and on an idl
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -144,15 +144,7 @@ def record_check(target_id: int, checked: Checked) -> HealthCheck:
             note_success(target_id)
         else:
             note_fault(target_id, f"health check: {checked.problem}")
-        return HealthCheck.objects.create(
-            target_id=target_id,
-            at=at,
-            ok=checked.ok,
-            problem=checked.problem,
-            metric=checked.metric,
-            value=checked.value,
-            environment=dict(checked.environment),
-        )
+        return HealthCheck.objects.create(target_id=target_id, at=at, **asdict(checked))
 
 
 def _boots(target: Target) -> bool:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from lab.errors import KeyReused, NotAllowed, Outdated, TooManyFetches, one_row
 from lab.experiments.limits import FETCHES_OPEN, FETCHES_OPEN_EACH
+from lab.from_attributes import attributes
 from lab.models import Experiment, Fetch, User
 from lab.models.states import FetchState, move
 from lab.models.storable import storable
@@ -54,13 +55,10 @@ def request_fetch(*, by: User, asked: FetchRequest) -> Fetch:
         try:
             return Fetch.objects.create(
                 user=by,
-                kind=asked.kind,
                 request=request,
                 digest=digest,
                 form=storable(asked.form),
-                key=asked.key,
-                body_sha256=asked.body_sha256,
-                origin=asked.origin,
+                **attributes(asked, ("kind", "key", "body_sha256", "origin")),
             )
         except IntegrityError as exc:
             raise TooManyFetches("the same request was sent twice at once; send it again") from exc

@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from lab.errors import one_row
+from lab.from_attributes import attributes
 from lab.leases.prepared import after
 from lab.leases.process import is_alive, worker_identity
 from lab.models import Netboot, NetbootPiece, Target
@@ -77,14 +78,10 @@ def open_netboot(opening: Opening) -> int:
             target=target,
             owner=worker_identity(),
             token_sha256=secrets.token_hex(32),
-            artifact_key=opening.artifact_key,
-            initrd=opening.initrd,
-            cmdline=opening.cmdline,
             way="kexec" if opening.follows else "power",
             follows_id=opening.follows,
-            kernel_sha256=opening.kernel_sha256,
-            initrd_sha256=opening.initrd_sha256,
             expires_at=after(opening.lifetime_s),
+            **attributes(opening, ("artifact_key", "initrd", "cmdline", "kernel_sha256", "initrd_sha256")),
         )
     return boot.pk
 
