@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counters of profiled boots, all variants side by side; the same as CSV and JSON."""
 
-import csv
-import io
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -11,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from lab.profiles.counters import CounterCell, CounterPage, counter_page
 from web.views.profile_kinds import WORDS, cost_of
-from web.views.trend_data import plain_cells
+from web.views.trend_data import csv_file, plain_cells
 from web.words import NONE, change, number
 
 _FIRST = 20
@@ -46,18 +45,13 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
 def as_csv(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """One line per counter and variant; numbers are per timed iteration."""
     page = counter_page(experiment_id, case_id)
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(_HEADS)
+    rows: list[Sequence[object]] = [_HEADS]
     for row in page.rows:
         for column, cell in zip(page.columns, row.cells, strict=True):
             moved = (cell.ratio, cell.ratio_low, cell.ratio_high, cell.q)
             names = plain_cells(row.source, row.name, column.variant)
-            writer.writerow([*names, cell.median, cell.low, cell.high, *moved, cell.certain])
-    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    file = f"counters-{experiment_id}-{case_id}.csv"
-    response.headers["Content-Disposition"] = f'attachment; filename="{file}"'
-    return response
+            rows.append((*names, cell.median, cell.low, cell.high, *moved, cell.certain))
+    return csv_file(rows, f"counters-{experiment_id}-{case_id}.csv")
 
 
 @require_safe

@@ -3,7 +3,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from lab.models import Note
 from lab.notes.pages import author_name, trend_notes
 from lab.trends.page import TrendPage, point_data, step_data, trend_page
+from web.api.logs import as_file
 from web.words import change
 
 _SHORT = 10
@@ -58,25 +59,21 @@ def as_csv(request: HttpRequest, key: str) -> HttpResponse:
     """One revision a line, oldest first; a step stands with the revision it begins with."""
     page = trend_page(key)
     steps = {step.index: step for step in page.steps}
-    text = io.StringIO()
-    writer = csv.writer(text)
     head = f"commit,position,subject,author,median_{page.line.unit},low,high,boots,step,step_ratio"
-    writer.writerow(head.split(","))
+    rows: list[Sequence[object]] = [head.split(",")]
     for index, point in enumerate(page.points):
-        step = steps.get(index)
-        revision = point.revision
-        row = [
-            revision.commit,
-            revision.position,
-            *plain_cells(revision.subject, revision.author),
-            point.median,
-            point.low,
-            point.high,
-        ]
-        writer.writerow([*row, point.boots, step.verdict if step else "", step.ratio if step else ""])
-    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    response.headers["Content-Disposition"] = f'attachment; filename="trend-{key}.csv"'
-    return response
+        step, revision = steps.get(index), point.revision
+        named = (revision.commit, revision.position, *plain_cells(revision.subject, revision.author))
+        moved = (step.verdict, step.ratio) if step else ("", "")
+        rows.append((*named, point.median, point.low, point.high, point.boots, *moved))
+    return csv_file(rows, f"trend-{key}.csv")
+
+
+def csv_file(rows: Iterable[Sequence[object]], name: str) -> HttpResponse:
+    """Return rows as a file of CSV."""
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return as_file(text.getvalue(), "text/csv; charset=utf-8", name)
 
 
 def plain_cells(*texts: str) -> Iterator[str]:
