@@ -51,10 +51,13 @@ def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
 def rerun(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Queue the same description once more, and go there."""
     get_experiment(experiment_id)
+    by = person(request)
     try:
-        done = rerun_experiment(experiment_id=experiment_id, by=person(request))
-    except NeedsWorker:
-        return _handed_over(request, experiment_id)
+        try:
+            done = rerun_experiment(experiment_id=experiment_id, by=by)
+        except NeedsWorker:
+            # A worker has to fetch the tree first.
+            return redirect("fetch", hand_over_rerun(experiment_id=experiment_id, by=by).pk)
     except LabError as exc:
         messages.error(request, f"It was not submitted again: {exc}")
         return redirect("experiment", experiment_id)
@@ -64,16 +67,6 @@ def rerun(request: HttpRequest, experiment_id: int) -> HttpResponse:
         f"{again} as #{done.experiment.pk}, a new experiment of the same description as #{experiment_id}.",
     )
     return redirect("experiment", done.experiment.pk)
-
-
-def _handed_over(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    """Hand the re-run to a worker, which has to fetch the tree first."""
-    try:
-        row = hand_over_rerun(experiment_id=experiment_id, by=person(request))
-    except LabError as exc:
-        messages.error(request, f"It was not submitted again: {exc}")
-        return redirect("experiment", experiment_id)
-    return redirect("fetch", row.pk)
 
 
 @needs("submit")
