@@ -31,7 +31,7 @@ from lab.statistics.verdict_words import (
 from web.charts import Span, bar, histogram, span
 from web.views.contention import CYCLES, contention
 from web.views.distribution import spread
-from web.views.exact import exact_tables
+from web.views.exact import exact_table
 from web.words import change, conclusion_block, interval, prose, quantity, settings
 
 
@@ -124,7 +124,7 @@ def _section(
         "invalid": case["invalid"],
         "contention": contention(data, case, boots.medians),
         "beside": case["models_and_machines"],
-        "exact": exact_tables(exact_changes(case["id"]), brief=True),
+        "exact": [exact_table(exact, brief=True) for exact in exact_changes(case["id"])],
         "exact_at": f"{reverse('profile', args=(data['experiment']['id'], case['id']))}?kind=exact",
         "strips": [plot for plot in drawn["plots"] if plot["metric"] in shown],
         "spread": drawn | {"plots": [plot for plot in drawn["plots"] if plot["metric"] not in shown]},

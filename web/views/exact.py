@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Exact profiles in words: where the instructions of a change went, a table for each variant."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from lab.profiles.exact import ExactChange, ExactRow
@@ -13,13 +12,11 @@ _MOST_BY_CHANCE, _BRIEF_BY_CHANCE, _BRIEF_BY_PATCH = 8, 3, 10
 _ARROW = " \N{RIGHTWARDS ARROW}\N{NO-BREAK SPACE}"
 
 
-def exact_tables(changes: Sequence[ExactChange], *, brief: bool = False) -> list[dict[str, Any]]:
-    """Return the tables of some variants. brief: only the largest lines of each."""
-    return [_table(exact_change, brief=brief) for exact_change in changes]
+def exact_table(exact_change: ExactChange, *, brief: bool = False) -> dict[str, Any]:
+    """Return one variant against the base; hidden, hidden_patch: how many lines of either kind are left out.
 
-
-def _table(exact_change: ExactChange, *, brief: bool) -> dict[str, Any]:
-    """Return one variant against the base; hidden, hidden_patch: how many lines of either kind are left out."""
+    brief: only the largest lines.
+    """
     patch = [row for row in exact_change.rows if row.of_patch]
     chance = [row for row in exact_change.rows if not row.of_patch]
     most_patch, most_chance = (_BRIEF_BY_PATCH, _BRIEF_BY_CHANCE) if brief else (len(patch), _MOST_BY_CHANCE)

@@ -25,7 +25,7 @@ from web.charts import span
 from web.views.claims import claim_table
 from web.views.comparison import drawn_shift
 from web.views.counters import counter_text
-from web.views.exact import exact_tables
+from web.views.exact import exact_table
 from web.views.profile import share_of
 from web.words import change, prose, quantity, settings
 
@@ -77,7 +77,7 @@ def explain(
         "floor": change(1 + cell["floor"]).lstrip("+") if cell["floor"] else "",
         "moved_symbols": _sections(page),
         "counters": [_counter(row) for row in page.counters.rows],
-        "exact": exact_tables(page.exact),
+        "exact": [exact_table(exact) for exact in page.exact],
         "here": f"{reverse('profile', args=(page.row.experiment_id, page.row.case_id))}?kind=exact",
     }
     ctx |= _triage(page, typed, errors or {})

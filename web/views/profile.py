@@ -18,7 +18,7 @@ from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from lab.profiles.page import neighbours, profile_page
 from lab.profiles.shape import CallerRow, ProfileColumn, ProfilePage, ShareCell
 from web.views.claims import claim_table
-from web.views.exact import exact_tables
+from web.views.exact import exact_table
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
 from web.words import number, quantity, share, times_between
 
@@ -99,7 +99,7 @@ def _tables(
         "callers": _callers(page),
         "callers_told": _shares_line(page),
         "moved": sum(any(cell.certain for cell in (*row.own, *row.total)) for row in page.symbols),
-        "exact": exact_tables(page.changes),
+        "exact": [exact_table(exact) for exact in page.changes],
         "kind_at": f"?{urlencode({'kind': page.kind})}",
     }
     claims = [] if page.changes else [claim_table(claim) for claim in page.claims]
