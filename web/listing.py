@@ -158,3 +158,8 @@ def page_number(request: HttpRequest) -> int:
     """Return the page of a list that an address asks for, the first where it names none."""
     number = request.GET.get("page", "")
     return int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 1
+
+
+def row_number(text: str) -> int | None:
+    """Return the number of a row that an address or a form has as text, None where it is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

@@ -80,11 +80,6 @@ def variants_of(row: Experiment) -> list[Variant]:
     return list(row.variants.all())
 
 
-def find_experiment(experiment_id: int) -> Experiment | None:
-    """Return the row, None if there is none."""
-    return Experiment.objects.filter(pk=experiment_id).first()
-
-
 def experiment_page(experiment_id: int) -> ExperimentPage:
     """Return the page of one experiment. Raises UnknownRow."""
     row = get_experiment(experiment_id)

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from lab.comparisons.pair import PairPage, PairRow, pair_page
 from lab.errors import UnknownRow
 from web.access import needs
+from web.listing import row_number
 
 
 @needs("read")
@@ -21,7 +22,7 @@ def show(request: HttpRequest) -> HttpResponse:
     errors = {
         name: "Write the number of an experiment."
         for name, text in typed.items()
-        if text and not _number(text)
+        if text and not row_number(text)
     }
     if any(typed.values()):
         errors |= {name: "Write the number of an experiment." for name, text in typed.items() if not text}
@@ -32,13 +33,9 @@ def show(request: HttpRequest) -> HttpResponse:
     return render(request, "web/pair.html", ctx, status=422 if errors else 200)
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
-
-
 def _read(typed: dict[str, str]) -> tuple[PairPage | None, dict[str, str]]:
     try:
-        return pair_page(_number(typed["first"]) or 0, _number(typed["second"]) or 0), {}
+        return pair_page(row_number(typed["first"]) or 0, row_number(typed["second"]) or 0), {}
     except UnknownRow as exc:
         said = str(exc)
         missing = [name for name, text in typed.items() if said.endswith(f" {int(text)}")]

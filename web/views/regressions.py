@@ -18,7 +18,14 @@ from lab.comparisons.regressions import (
 from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused, Outdated
 from web.access import needs, person
-from web.listing import kept_filters, page_number, searched, storable_word, without_empty_filters
+from web.listing import (
+    kept_filters,
+    page_number,
+    row_number,
+    searched,
+    storable_word,
+    without_empty_filters,
+)
 from web.views.explain import explain
 
 
@@ -55,14 +62,9 @@ def triage(request: HttpRequest) -> HttpResponse:
     """Decide on a regression; a decision made from an old page comes back beside the newer one."""
     on = _named(request.POST)
     typed = Decision(*(request.POST.get(key, "") for key in ("state", "reason", "fixed_by")))
-    seen = request.POST.get("seen", "")
+    seen = row_number(request.POST.get("seen", ""))
     try:
-        decide(
-            by=person(request),
-            on=on,
-            decision=typed,
-            seen=int(seen) if seen.isdecimal() and len(seen) < 19 else None,
-        )
+        decide(by=person(request), on=on, decision=typed, seen=seen)
     except FieldRefused as exc:
         return _again(request, on, typed, {exc.field: str(exc)}, status=422)
     except Outdated as exc:
@@ -73,10 +75,10 @@ def triage(request: HttpRequest) -> HttpResponse:
 
 
 def _named(query: QueryDict) -> Regression:
-    numbers = [query.get(key, "") for key in ("case", "variant")]
-    if not all(number.isdecimal() and len(number) < 19 for number in numbers):
+    case, variant = (row_number(query.get(key, "")) for key in ("case", "variant"))
+    if case is None or variant is None:
         raise Http404("this is not a regression")
-    return Regression(int(numbers[0]), int(numbers[1]), storable_word(query, "metric"))
+    return Regression(case, variant, storable_word(query, "metric"))
 
 
 def _again(

@@ -41,7 +41,7 @@ from lab.trends.repeatability import repeatability
 from web.access import needs, person
 from web.api.auth import LoginLimit
 from web.buttons import pressed
-from web.listing import back_to_list, page_number
+from web.listing import back_to_list, page_number, row_number
 from web.words import duration
 
 _NUMBERS = {"quiet_from": "an hour", "quiet_until": "an hour", "poll_minutes": "a number of minutes"}
@@ -92,9 +92,8 @@ def new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _saved(request, None)
     typed = _FRESH | {"toml": _EXAMPLE}
-    origin = request.GET.get("from", "")
-    if origin.isascii() and origin.isdecimal() and len(origin) < 19:
-        typed["toml"] = description_as_toml(shown_description(int(origin)))
+    if (origin := row_number(request.GET.get("from", ""))) is not None:
+        typed["toml"] = description_as_toml(shown_description(origin))
     return _form(request, typed, {}, None)
 
 

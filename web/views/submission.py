@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from lab.errors import LabError, NeedsWorker
-from lab.experiments.page import find_experiment, get_experiment
+from lab.experiments.page import get_experiment
 from lab.experiments.priority import priorities_for
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping, toml_mapping
 from lab.experiments.stored_spec import description_as_toml, without_defaults
@@ -24,7 +24,7 @@ from web.cloned import typed_from
 from web.faults import fault_lines, form_faults
 from web.formpage import FormPage, form_context, fresh
 from web.forms import Description, TypedForm, describe, read_form
-from web.listing import storable_word
+from web.listing import row_number, storable_word
 from web.sources import receive, wanted_series
 
 
@@ -128,15 +128,15 @@ def _accepted(request: HttpRequest, spec: ExperimentSpec, *, origin: str, form: 
 
 
 def _origin(number: str) -> Experiment | None:
-    return find_experiment(int(number)) if number.isdecimal() and len(number) < 19 else None
+    return Experiment.objects.filter(pk=row_number(number)).first()
 
 
 def _cloned(request: HttpRequest) -> FormPage | None:
     """The form filled from the experiment that `?from=` names."""
-    number = request.GET.get("from", "")
-    if not (number.isdecimal() and len(number) < 19):
+    number = row_number(request.GET.get("from", ""))
+    if number is None:
         return None
-    row = get_experiment(int(number))
+    row = get_experiment(number)
     description = without_defaults(row.spec)
     texts = {switch.name: switch.text for switch in row.switches.all()}
     typed, sentences = typed_from(description, texts, origin=row.pk)
