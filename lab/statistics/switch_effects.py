@@ -24,6 +24,7 @@ from lab.statistics.arms import Arm, ratio_of, table
 from lab.statistics.block_model import ROUNDING, Floats, residuals
 
 On = tuple[str, ...]
+_MIXED = "not separable from other effects with these variants"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +35,10 @@ class SwitchEffect:
     """
 
     switches: tuple[str, ...]
-    ratio: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
     why: str = ""
 
 
@@ -55,7 +56,7 @@ def effects(
     missing = {term: _missing(term, [settings[arm] for arm in np.unique(boots.layout.arm)]) for term in terms}
     if not boots.values.size or not np.all(np.isfinite(boots.values)):
         said = "some boot gave no finite number" if boots.values.size else "no valid boot"
-        return [SwitchEffect(term, None, None, None, None, missing[term] or said) for term in terms]
+        return [SwitchEffect(term, why=missing[term] or said) for term in terms]
     kept = [term for term in terms if not missing[term]]
     boot_settings = [settings[arm] for arm in boots.layout.arm]
     columns = np.array([[_coded(term, on) for term in kept] for on in boot_settings], dtype=float)
@@ -75,8 +76,9 @@ def effects(
             term, estimate, unit, sd, freedom, level, f"0 or less in {without} of {numbers.size} boots"
         )
         for term, (estimate, unit) in zip(kept, fitted, strict=True)
+        if estimate is not None
     }
-    return [by_term.get(term) or SwitchEffect(term, None, None, None, None, missing[term]) for term in terms]
+    return [by_term.get(term) or SwitchEffect(term, why=missing[term] or _MIXED) for term in terms]
 
 
 def _missing(term: On, settings: Sequence[frozenset[str]]) -> str:
@@ -113,47 +115,37 @@ def _fit(logs: Floats, blocks: Floats, columns: Floats) -> list[tuple[float | No
 
 
 def _difference(
-    term: On, estimate: float | None, unit: float, sd: float | None, freedom: int, level: float, why: str
+    term: On, estimate: float, unit: float, sd: float | None, freedom: int, level: float, why: str
 ) -> SwitchEffect:
     """Return an effect without a ratio: its p-value, and the difference in the metric's unit in words."""
-    if estimate is None:
-        return _effect(term, None, unit, sd, freedom, level)
     what = "on less off" if len(term) == 1 else "both on, beyond each alone,"
     said = f"{why}: there is no ratio; {what} is {estimate:+.4g}"
     if sd is None:
-        return SwitchEffect(term, None, None, None, None, f"{said}; one block: an interval needs 2 blocks")
-    error = unit * sd
-    if not error:
-        return SwitchEffect(
-            term, None, None, None, None, f"{said} in the metric's unit; boots of a variant agree exactly"
-        )
-    half = float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * error
-    p_value = float(2 * scipy.stats.t.sf(abs(estimate) / error, freedom))
-    span = f"{estimate - half:+.4g} to {estimate + half:+.4g}"
-    return SwitchEffect(term, None, None, None, p_value, f"{said} ({span}) in the metric's unit")
+        return SwitchEffect(term, why=f"{said}; one block: an interval needs 2 blocks")
+    if not unit * sd:
+        return SwitchEffect(term, why=f"{said} in the metric's unit; boots of a variant agree exactly")
+    low, high, p_value = _interval(estimate, unit * sd, freedom, level)
+    return SwitchEffect(
+        term, p_value=p_value, why=f"{said} ({low:+.4g} to {high:+.4g}) in the metric's unit"
+    )
 
 
 def _effect(
-    term: On, estimate: float | None, unit: float, sd: float | None, freedom: int, level: float
+    term: On, estimate: float, unit: float, sd: float | None, freedom: int, level: float
 ) -> SwitchEffect:
-    if estimate is None:
-        return SwitchEffect(
-            term, None, None, None, None, "not separable from other effects with these variants"
-        )
     ratio = ratio_of(estimate)
     if sd is None:
         return SwitchEffect(
-            term,
-            ratio,
-            None,
-            None,
-            None,
-            "one block: the noise cannot be estimated, an interval needs 2 blocks",
+            term, ratio, why="one block: the noise cannot be estimated, an interval needs 2 blocks"
         )
     if sd <= ROUNDING:
         ratio = 1.0 if abs(estimate) <= ROUNDING else ratio
-        return SwitchEffect(term, ratio, ratio, ratio, None, "boots of a variant agree exactly")
-    error = unit * sd
+        return SwitchEffect(term, ratio, ratio, ratio, why="boots of a variant agree exactly")
+    low, high, p_value = _interval(estimate, unit * sd, freedom, level)
+    return SwitchEffect(term, ratio, ratio_of(low), ratio_of(high), p_value)
+
+
+def _interval(estimate: float, error: float, freedom: int, level: float) -> tuple[float, float, float]:
+    """Return the ends of an estimate's interval, and the p-value of no effect."""
     half = float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * error
-    p_value = float(2 * scipy.stats.t.sf(abs(estimate) / error, freedom))
-    return SwitchEffect(term, ratio, ratio_of(estimate - half), ratio_of(estimate + half), p_value)
+    return estimate - half, estimate + half, float(2 * scipy.stats.t.sf(abs(estimate) / error, freedom))
