@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lab.one_line import one_line
 from lab.profiles.analysis.frame_alignment import Flags, UnitedTree
 from lab.profiles.analysis.symbol_counts import outermost_of
 
@@ -82,9 +83,7 @@ def _grow(tree: UnitedTree, top: _Branch, path: Sequence[int], total: int) -> No
 
 
 def _shown(tree: UnitedTree, node: int) -> str:
-    name = tree.names[int(tree.name[node])]
-    # A name is one line of text, whatever the guest called it.
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    return one_line(tree.names[int(tree.name[node])])
 
 
 def _lines(command: _Branch, samples: int) -> list[str]:
