@@ -32,12 +32,7 @@ from lab.experiments.description_faults import description_faults
 from lab.experiments.measure import FIRST_FIELDS, MeasureSpec, Profiling
 from lab.experiments.spec_part import Part
 from lab.experiments.spec_size import check_toml, check_values
-from lab.experiments.switch_names import BASE as BASE
-from lab.experiments.switch_names import BASE_AGAIN as BASE_AGAIN
-from lab.experiments.switch_names import OWN_VARIANTS as OWN_VARIANTS
-from lab.experiments.switch_names import PLACEBO as PLACEBO
-from lab.experiments.switch_names import SWITCH_FIELDS, with_names
-from lab.experiments.switch_names import switch_name as switch_name
+from lab.experiments.switch_names import OWN_VARIANTS, SWITCH_FIELDS, with_names
 from lab.validation_messages import MOST_FAULTS, as_error, fault_lines
 
 DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")

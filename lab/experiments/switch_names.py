@@ -17,13 +17,17 @@ DERIVED_LENGTH = 40
 _NAME_LENGTH, _TITLE_LENGTH = 60, 200
 # The fields of a description that hold switches, in the order they are applied.
 SWITCH_FIELDS = ("patches", "configs")
-_NUMBER = re.compile(r"^(?:v\d+[-_])?\d{4}-")
 
 
 def switch_name(text: str, length: int = _NAME_LENGTH) -> str:
     """Return a switch's name made of a title or a file's name: its plain characters."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:length].strip("-._") or "patch"
     return f"{name}-patch" if name in OWN_VARIANTS else name
+
+
+def stem(origin: str) -> str:
+    """Return a file's name without its ending and without what git format-patch and b4 put before it."""
+    return re.sub(r"^(?:v\d+[-_])?\d{4}-", "", PurePosixPath(origin).name.partition(".")[0])
 
 
 def free_name(name: str, taken: set[str], length: int = _NAME_LENGTH) -> str:
@@ -100,8 +104,7 @@ def _patch_name(patch: Mapping[str, Any], series: Series | None) -> str:
         return switch_name(series.title, DERIVED_LENGTH)
     if isinstance(patch.get("range"), str):
         return switch_name(patch["range"].rpartition("..")[2], DERIVED_LENGTH)
-    origin = PurePosixPath(str(patch.get("origin", ""))).name.partition(".")[0]
-    return switch_name(_NUMBER.sub("", origin), DERIVED_LENGTH)
+    return switch_name(stem(str(patch.get("origin", ""))), DERIVED_LENGTH)
 
 
 def _lines_name(switch: Mapping[str, Any], kind: str) -> str:

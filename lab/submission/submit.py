@@ -23,7 +23,8 @@ from kernels.trees.tree import has_tag, open_tree
 from lab.experiments.expand import Clash, block_order
 from lab.experiments.kernel_notes import note_kernels
 from lab.experiments.priority import priority_asked
-from lab.experiments.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
+from lab.experiments.spec import ExperimentSpec, spec_digest
+from lab.experiments.switch_names import BASE_AGAIN, PLACEBO
 from lab.from_attributes import attributes
 from lab.hooks.events import tell_experiment
 from lab.leases.deadlocks import without_deadlock

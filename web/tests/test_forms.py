@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lab.experiments.spec import switch_name
+from lab.experiments.switch_names import switch_name
 from lab.submission.received_series import file_stem
 from web.forms import (
     TypedCase,

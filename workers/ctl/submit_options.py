@@ -270,7 +270,7 @@ def _param(text: str) -> Any:
 
 
 def _switches(handed: Any, options: SubmitOptions) -> list[Json]:
-    from lab.experiments.spec import switch_name
+    from lab.experiments.switch_names import switch_name
     from workers.ctl.submitted_files import NAME_LENGTH, as_mail
 
     if not options.each:

@@ -14,7 +14,7 @@ from kernels.processes.environment import passing
 from kernels.trees.git import try_git
 from kernels.trees.tree import SourceTree
 from lab.errors import SpecError
-from lab.experiments.spec import switch_name
+from lab.experiments.switch_names import stem, switch_name
 from workers.ctl.preferences import OF_GIT, git_top
 
 STDIN = "-"
@@ -24,8 +24,6 @@ _MAIL = re.compile(rb"(?:From \S+ |[A-Z][A-Za-z-]{1,40}: )")
 _DIFF = re.compile(rb"^(?:diff --git |--- \S)", re.MULTILINE)
 # The first line of a description that is neither empty nor a comment: a key, or the head of a table.
 _TOML = re.compile(rb"""(?:[ \t]*(?:\#[^\n]*)?\r?\n)*[ \t]*(?:[\w."'-]+[ \t]*=|\[\[?[\w. "'-]+\]\]?)""")
-# What git format-patch and b4 put before a file's name.
-_NUMBER = re.compile(r"^(?:v\d+[-_])?\d{4}-")
 # The names of a variant's switches are joined, and there may be sixteen.
 NAME_LENGTH = 28
 
@@ -88,9 +86,8 @@ def handed_series(data: bytes, source: Path, *, partial: bool = False) -> Handed
             raise
         series = None  # a web archive may have spoilt it: the lab repairs what can be repaired onto the base
     origin = "" if str(source) == STDIN else source.name
-    stem = _NUMBER.sub("", origin.partition(".")[0])
-    title = series.title if series else ""
-    return Handed(title or stem or "series", switch_name(stem or title, NAME_LENGTH), text, origin, series)
+    own, title = stem(origin), series.title if series else ""
+    return Handed(title or own or "series", switch_name(own or title, NAME_LENGTH), text, origin, series)
 
 
 def branch_series(branch: str, since: str) -> Handed:

@@ -12,7 +12,7 @@ from kernels.mails.tests.test_uploads import DIFF, archive, mail
 from kernels.patches.series import claimed_commit, read_series
 from kernels.tests.pretend import PretendKernel
 from lab.errors import FieldRefused, SubmissionRejected
-from lab.experiments.spec import switch_name
+from lab.experiments.switch_names import switch_name
 from lab.models import User
 from lab.submission.fetches.series import WantedSeries, with_series
 from lab.submission.git_addresses import checked_location
