@@ -15,14 +15,14 @@ from kernels.patches.apply import apply_patches
 from kernels.trees.history import Logged, line, logged, merges
 from kernels.trees.tree import SourceTree, resolve
 from lab.errors import SubmissionRejected
-from lab.experiments.spec import ExperimentSpec, PatchSpec, spec_from_mapping
+from lab.experiments.spec import ExperimentSpec, PatchSpec, spec_from_mapping, tree_field
 from lab.from_attributes import attributes
 from lab.models import Bisection, Target, Tree
 from lab.models.states import BisectionState
 from lab.submission.blame import submission_at_fault
 from lab.submission.parts import find_target
 from lab.submission.sources import OnProgress, take_in
-from lab.submission.tree_history import open_named, remember, tree_field
+from lab.submission.tree_history import open_named, remember
 from lab.validation_messages import nearest
 from workloads.catalog import load_catalog
 from workloads.instruction_clock import Clock

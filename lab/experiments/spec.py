@@ -296,6 +296,11 @@ def spec_from_mapping(mapping: Mapping[str, Any], directory: Path | None = None)
     return spec
 
 
+def tree_field(tree: str) -> dict[str, str]:
+    """Return a description's field for a tree: a location has a slash, a name has none."""
+    return {"git" if "/" in tree else "tree": tree}
+
+
 def spec_digest(spec: ExperimentSpec) -> str:
     """Return the SHA-256 of all that the description says, patch texts included.
 

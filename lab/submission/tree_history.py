@@ -13,7 +13,7 @@ from kernels.trees.branches import BranchPlace, branch_place
 from kernels.trees.history import Logged, line, logged
 from kernels.trees.tree import SourceTree, resolve
 from lab.errors import SubmissionRejected
-from lab.experiments.spec import ExperimentSpec, spec_from_mapping
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping, tree_field
 from lab.from_attributes import attributes
 from lab.models import Revision, Tree
 from lab.submission.blame import submission_at_fault
@@ -79,11 +79,6 @@ def _description(wanted: RevisionRange, commit: str, subject: str) -> Experiment
             },
         }
     )
-
-
-def tree_field(tree: str) -> dict[str, str]:
-    """A description's field for a tree: a location has a slash, a name has none."""
-    return {"git" if "/" in tree else "tree": tree}
 
 
 def open_named(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> tuple[Tree, SourceTree]:

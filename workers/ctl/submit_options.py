@@ -146,7 +146,7 @@ def description(source: Path | None, options: SubmitOptions, client: Client) -> 
 
 def of_file(data: bytes, source: Path, chosen: SubmitOptions) -> Json:
     """Return a TOML file's description with its patches' texts in it, changed by the options. Raises SpecError."""
-    from lab.experiments.spec import inline_files, toml_mapping
+    from lab.experiments.spec import inline_files, toml_mapping, tree_field
 
     if chosen.workload or chosen.each or chosen.param or chosen.preset or chosen.alternative is not None:
         options = "--workload, --preset, --param, --alternative and --each"
@@ -207,12 +207,9 @@ def _is_number(name: str, value: Any) -> bool:
     return BY_NAME[name].kind == "number" and str(value).isdecimal()
 
 
-def tree_field(tree: str) -> dict[str, str]:
-    """Return a description's field for a tree: a location has a slash, a name has none."""
-    return {"git" if "/" in tree else "tree": tree}
-
-
 def _tree(options: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> dict[str, str]:
+    from lab.experiments.spec import tree_field
+
     if options.tree:
         return tree_field(options.tree)
     for name in ("tree", "git"):
