@@ -6,6 +6,7 @@ forms read only this shape, so that a client that got it over HTTP can write the
 to people. Ratios are a variant's over the base's: 0.47 is 53 % less. None where there is no such number.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal, TypedDict
 
 FORMAT = 1
@@ -321,3 +322,11 @@ class ComparisonData(TypedDict):
     verdicts: dict[str, int]
     exit_code: int
     permalink: str
+
+
+def cells_of(data: ComparisonData) -> Iterator[tuple[CaseData, MetricData, CellData]]:
+    """Yield every cell of a comparison with its case and its metric."""
+    for case in data["cases"]:
+        for metric in case["metrics"]:
+            for cell in metric["cells"]:
+                yield case, metric, cell

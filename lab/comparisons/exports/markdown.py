@@ -16,7 +16,7 @@ from lab.comparisons.exports.figures import (
     model_and_machine_lines,
     own_medians,
 )
-from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
+from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData, cells_of
 from lab.figures import change, counted, number
 from lab.one_line import plain
 from lab.statistics.verdict_words import CHANGES, CONTROLS, shown_verdict
@@ -30,14 +30,8 @@ Row = tuple[CaseData, MetricData, CellData]
 
 def write_markdown(data: ComparisonData) -> str:
     """The text of the comment."""
-    rows = [
-        (case, metric, cell)
-        for case in data["cases"]
-        for metric in case["metrics"]
-        for cell in metric["cells"]
-    ]
-    shown = [row for row in rows if _is_shown(row)]
-    rest = [row for row in rows if not _is_shown(row)]
+    shown = [row for row in cells_of(data) if _is_shown(row)]
+    rest = [row for row in cells_of(data) if not _is_shown(row)]
     fine = is_fine(data)
     lines = [f"### kperflab: {prose(data['conclusion']['headline'])}", ""]
     if rest_of_it := after_headline(data):

@@ -5,7 +5,7 @@ import csv
 import io
 import json
 
-from lab.comparisons.shape import ComparisonData
+from lab.comparisons.shape import ComparisonData, cells_of
 from lab.figures import medians_ratio
 from lab.one_line import one_line
 
@@ -26,13 +26,11 @@ def write_csv(data: ComparisonData) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for case in data["cases"]:
-        for metric in case["metrics"]:
-            for cell in metric["cells"]:
-                row = {**case, **metric, **cell, "metric": metric["name"], "notes": "; ".join(cell["notes"])}
-                # Computed here: a lab of an older version does not send it.
-                row["medians_ratio"] = medians_ratio(cell["base_median"], cell["median"])
-                writer.writerow(_csv(row[column]) for column in COLUMNS)
+    for case, metric, cell in cells_of(data):
+        row = {**case, **metric, **cell, "metric": metric["name"], "notes": "; ".join(cell["notes"])}
+        # Computed here: a lab of an older version does not send it.
+        row["medians_ratio"] = medians_ratio(cell["base_median"], cell["median"])
+        writer.writerow(_csv(row[column]) for column in COLUMNS)
     return text.getvalue()
 
 

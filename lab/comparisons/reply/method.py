@@ -5,7 +5,7 @@ import re
 
 from lab.comparisons.exports.figures import CLOCK_WORDS, is_fine, own_medians, told_change
 from lab.comparisons.reply.mail_text import fold, name
-from lab.comparisons.shape import ComparisonData
+from lab.comparisons.shape import ComparisonData, cells_of
 from lab.figures import counted
 
 _COUNTED = (
@@ -39,9 +39,7 @@ def method(data: ComparisonData) -> list[str]:
     )
     methods = {
         cell["method"]
-        for case in data["cases"]
-        for metric in case["metrics"]
-        for cell in metric["cells"]
+        for _, metric, cell in cells_of(data)
         if cell["method"] and metric["primary"] and cell["role"] == "candidate"
     }
     if methods:
@@ -49,7 +47,7 @@ def method(data: ComparisonData) -> list[str]:
         ways = [name(way, 120) for way in sorted(methods)]
         more = [f"and {len(ways) - _MOST_METHODS} more"] if len(ways) > _MOST_METHODS else []
         text += f" Comparison: {'; '.join(ways[:_MOST_METHODS] + more)}. {_sides(data)}"
-    if any(own_medians(cell) for case in data["cases"] for m in case["metrics"] for cell in m["cells"]):
+    if any(own_medians(cell) for _, _, cell in cells_of(data)):
         text += " Changes are estimated within blocks, medians are over all blocks."
     lines = fold(text, rest="  ") + _control(data)
     if asked["clock"] == "instructions":
@@ -77,9 +75,7 @@ def _control(data: ComparisonData) -> list[str]:
     fine = is_fine(data)
     controls = [
         (case, metric, cell)
-        for case in data["cases"]
-        for metric in case["metrics"]
-        for cell in metric["cells"]
+        for case, metric, cell in cells_of(data)
         if metric["primary"] and cell["role"] == "a/a"
     ]
     if not controls:

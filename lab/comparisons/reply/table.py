@@ -54,7 +54,7 @@ def case_lines(data: ComparisonData, case: CaseData, variants: Sequence[str]) ->
 def value(metric: MetricData, variant: str) -> str:
     """A side's median with half the width of its interval: 21,876 ±2.5%; the median alone where boots agree exactly."""
     spread = next((row for row in metric["spreads"] if row["variant"] == variant), None)
-    cell = next((row for row in metric["cells"] if row["variant"] == variant), None)
+    cell = _cell(metric, variant)
     middle = spread["median"] if spread else cell["median"] if cell else metric["base_median"]
     if spread is None or not spread["median"] or spread["low"] == spread["high"]:
         return number(middle)
