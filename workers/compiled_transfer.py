@@ -5,45 +5,33 @@ Neither direction may fail a build: without the store its files are compiled her
 """
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from kernels.builds.builder import Builder
+from kernels.builds.compiled_files import CompiledFiles
 from kernels.errors import KernelsError
 from lab.errors import LabError
 from lab.storage.compiled_packs import fetch_packs, send_packs
-from lab.storage.store import lab_store
+from lab.storage.store import Store, lab_store
 
 log = logging.getLogger(__name__)
 
 
 def bring_compiled_files(builder: Builder, on_wait: Callable[[], None]) -> None:
     """Fetch the files that other machines have sent since the last call."""
-    if builder.compiled_files is None:
-        return
-    with _at_no_cost(builder):
-        if (store := lab_store()) is not None and (
-            taken := fetch_packs(store, builder.home, builder.compiled_files, on_wait)
-        ):
-            log.info("%d compiled files fetched", taken)
+    _exchange(builder, "fetched", lambda store, files: fetch_packs(store, builder.home, files, on_wait))
 
 
 def send_compiled_files(builder: Builder) -> None:
     """Send the files that the build added; other builders compile the files that cannot be sent."""
-    if builder.compiled_files is None:
-        return
-    with _at_no_cost(builder):
-        if (store := lab_store()) is not None and (
-            sent := send_packs(store, builder.home, builder.compiled_files)
-        ):
-            log.info("%d compiled files sent", sent)
+    _exchange(builder, "sent", lambda store, files: send_packs(store, builder.home, files))
 
 
-@contextmanager
-def _at_no_cost(builder: Builder) -> Iterator[None]:
+def _exchange(builder: Builder, done: str, move: Callable[[Store, CompiledFiles], int]) -> None:
     """Log an error instead of raising it, and count it among the front's events, which operators see."""
     try:
-        yield
+        if builder.compiled_files and (store := lab_store()) and (many := move(store, builder.compiled_files)):
+            log.info("%d compiled files %s", many, done)
     except (LabError, KernelsError, OSError) as exc:
         log.warning("compiled files are not exchanged: %s", exc)
         builder.front_events["unreachable"] += 1
