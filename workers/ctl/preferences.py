@@ -8,9 +8,8 @@ not the server that receives a token.
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +157,7 @@ def _switch(variable: str) -> bool:
     return value in {"1", "true", "yes"}
 
 
-def _nearest(value: str, valid: Mapping[str, Any] | tuple[str, ...]) -> str:
-    near = get_close_matches(value, list(valid), n=1, cutoff=0.5)
-    return (f'did you mean "{near[0]}"? ' if near else "") + f"valid: {', '.join(valid)}"
+def _nearest(value: str, valid: Iterable[str]) -> str:
+    from lab.validation_messages import nearest
+
+    return nearest(value, valid)

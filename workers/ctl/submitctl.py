@@ -57,18 +57,16 @@ def submit(
     asked = description(source, options, client)
     with terminal.narration(err) as say:
         row = client.submit(asked, say)
-    wait = client.local if wait is None else wait
-    _say_queued(client, row, wait=wait)
-    if wait:
-        raise typer.Exit(watchctl.carry_out(client, row["id"]))
+    _follow(client, row, wait=client.local if wait is None else wait)
 
 
-def _say_queued(client: Client, row: Json, *, wait: bool) -> None:
+def _follow(client: Client, row: Json, *, wait: bool) -> None:
+    """Print where a submitted experiment is; with wait, end with its verdict."""
     number, option = row["id"], watchctl.same(client)
     where = f"  {row['page']}" if row.get("page") else ""
     if wait:
         err.print(Text(f"experiment {number}{where}", style="dim"), soft_wrap=True)
-        return
+        raise typer.Exit(watchctl.carry_out(client, number))
     # Standard output has the number alone, for scripts.
     err.print(Text(f"experiment {number} is {row['state']}{where}"), soft_wrap=True)
     err.print(Text(f"  {'labctl run' if client.local else 'labctl watch'} {number}{option}", style="dim"))
@@ -97,10 +95,7 @@ def rerun(
     wait: Annotated[bool, typer.Option("--wait", help="wait until it is compared")] = False,
 ) -> None:
     """Submit an experiment's description again."""
-    row = client.rerun(experiment_id)
-    _say_queued(client, row, wait=wait)
-    if wait:
-        raise typer.Exit(watchctl.carry_out(client, row["id"]))
+    _follow(client, client.rerun(experiment_id), wait=wait)
 
 
 @through_client
