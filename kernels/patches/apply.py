@@ -53,16 +53,8 @@ def _apply_one(tree: SourceTree, patch: Patch, environment: Mapping[str, str]) -
 
 def _git_apply(tree: SourceTree, data: bytes, environment: Mapping[str, str], *options: str) -> str:
     """Apply a diff; return git's complaint, empty if it applied."""
-    done = try_git(
-        f"--git-dir={tree.repository}",
-        "apply",
-        "--cached",
-        "--whitespace=nowarn",
-        *options,
-        "-",
-        data=data,
-        environment=environment,
-    )
+    apply = ("apply", "--cached", "--whitespace=nowarn", *options, "-")
+    done = try_git(tree.repository, *apply, data=data, environment=environment)
     return done.stderr.decode("utf-8", "surrogateescape") or "git apply failed" if done.returncode else ""
 
 

@@ -98,7 +98,7 @@ class _Fetch:
     def _shared(self, tip: str, base: NamedRevision) -> str:
         """Fetch a branch that shares history with the base; return the commit where it left the base."""
         self._fetch(f"+{tip}:{_TIP}", f"--depth={MAX_PATCHES + 2}")
-        merge_base = try_git(f"--git-dir={self.repository}", "merge-base", base.commit, self.commit(_TIP))
+        merge_base = try_git(self.repository, "merge-base", base.commit, self.commit(_TIP))
         if merge_base.returncode == 0:
             return merge_base.stdout.decode().strip()
         raise PatchRejected(

@@ -77,8 +77,8 @@ def extract_tree(tree: SourceTree, tree_id: str, directory: Path) -> None:
     settings = ("-c", "core.bare=false", "-c", "checkout.workers=0")
     with temporary_index(tree, tree_id) as environment:
         done = try_git(
+            tree.repository,
             *settings,
-            f"--git-dir={tree.repository}",
             f"--work-tree={directory}",
             "checkout-index",
             "--all",

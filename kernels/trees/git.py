@@ -99,6 +99,7 @@ def hide_password(text: str) -> str:
 
 
 def try_git(
+    repository: Path | str,
     *arguments: str,
     data: bytes | IO[bytes] = b"",
     environment: Mapping[str, str] | None = None,
@@ -108,7 +109,7 @@ def try_git(
     most_output: int = MOST_OUTPUT,
     watch: Callable[[bytes], None] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git and return its status and output, whatever the status; stderr is cut to its last 64 KiB.
+    """Run a git command on `repository` and return its status and output, whatever the status; stderr is cut to its last 64 KiB.
 
     data: bytes, or an open file of which the rest is sent. most_bytes: the size of the largest file it may write; most_memory: the
     bytes it may allocate; most_output: the bytes it may print; watch: gets the end of stderr while git runs. Raises GitFailed at the
@@ -118,7 +119,7 @@ def try_git(
     options = [f"--{name}={value}" for name, value in limits.items() if value is not None]
     # If the signal is ignored, a write over the limit fails and git reports it, instead of dying silently.
     limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--core=0", *options, "--"] if options else []
-    command = [*limited, *git_command(*arguments)]
+    command = [*limited, *git_command(f"--git-dir={repository}", *arguments)]
     # Only a command that waits for another host can run forever; all others end with their pipes.
     waits = bool((environment or {}).get("GIT_ALLOW_PROTOCOL"))
     with lifeline() if waits else nullcontext() as held:
@@ -162,7 +163,7 @@ def run_git(
 ) -> bytes:
     """Run a git command on `repository` and return its stdout. Raises GitFailed if its status is not 0."""
     done = try_git(
-        f"--git-dir={repository}",
+        repository,
         *arguments,
         data=data,
         environment=environment,

@@ -71,7 +71,7 @@ def has_commit(repository: Path, commit: str) -> bool:
     """Return whether a repository has a commit with all of its files."""
     if not _COMMIT.fullmatch(commit) or not repository.is_dir():
         return False
-    there = try_git(f"--git-dir={repository}", "cat-file", "-e", f"{commit}^{{tree}}")
+    there = try_git(repository, "cat-file", "-e", f"{commit}^{{tree}}")
     return there.returncode == 0
 
 
@@ -144,9 +144,7 @@ def _in_place(repository: Path, place: Path, *arguments: str, data: bytes | IO[b
         "GIT_OBJECT_DIRECTORY": str(place),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(repository / "objects"),
     }
-    done = try_git(
-        f"--git-dir={repository}", *arguments, data=data, environment=environment, deadline_s=DEADLINE_S
-    )
+    done = try_git(repository, *arguments, data=data, environment=environment, deadline_s=DEADLINE_S)
     said = done.stderr.decode(errors="replace").strip().splitlines()
     return (said[-1][:300] if said else "git gave no reason") if done.returncode else ""
 

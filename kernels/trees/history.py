@@ -40,7 +40,7 @@ def line(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> tuple[Lo
 
     Raises UnknownRevision unless `start` is before `end` on that line, GitFailed.
     """
-    done = try_git(f"--git-dir={tree.repository}", "merge-base", "--is-ancestor", start.commit, end.commit)
+    done = try_git(tree.repository, "merge-base", "--is-ancestor", start.commit, end.commit)
     if done.returncode or start.commit == end.commit:
         raise UnknownRevision(
             f"{start.name} is not before {end.name} in {tree.name}: name the older one first"

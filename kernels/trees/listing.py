@@ -55,7 +55,7 @@ def _entries(repository: Path, tree_id: str) -> list[tuple[str, int, str]]:
     """Return mode, size in bytes and path of each file; the size of a submodule is 0."""
     try:
         done = try_git(
-            f"--git-dir={repository}", "ls-tree", "-r", "-l", "-z", "--full-tree", "--end-of-options", tree_id,
+            repository, "ls-tree", "-r", "-l", "-z", "--full-tree", "--end-of-options", tree_id,
             deadline_s=LIST_DEADLINE_S, most_output=MOST_LISTED,
         )  # fmt: skip
     except OutputTooLong as exc:

@@ -196,11 +196,10 @@ def ask(
     Raises UnknownTree, TreeUnreadable, SourceUnreachable, TreeTooLarge, OutputTooLong, DiskFull.
     """
     seconds = max(1.0, limits.seconds)
-    here = [f"--git-dir={repository or os.devnull}"]  # never the repository of the current directory
     try:
         done = try_git(
+            repository or os.devnull,  # never the repository of the current directory
             *address.options,
-            *here,
             *arguments,
             data=data,
             environment=address.environment,

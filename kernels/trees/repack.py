@@ -35,8 +35,8 @@ def roll_up(repository: Path, *, seconds: float, memory: int, room: int) -> bool
     done = False
     with suppress(GitFailed, DiskFull):
         result = try_git(
+            repository,
             *settings,
-            f"--git-dir={repository}",
             *_ROLL_UP,
             deadline_s=min(seconds, DEADLINE_S),
             most_bytes=max(0, room),

@@ -170,8 +170,7 @@ def _default(listed: remote.ListedRefs) -> str:
 
 def has_tag(tree: SourceTree, name: str) -> bool:
     """Return whether a tree has a tag of exactly this name."""
-    ref = f"refs/tags/{name}"
-    done = try_git(f"--git-dir={tree.repository}", "show-ref", "--verify", "--quiet", "--", ref)
+    done = try_git(tree.repository, "show-ref", "--verify", "--quiet", "--", f"refs/tags/{name}")
     return done.returncode == 0
 
 
@@ -204,17 +203,11 @@ def read_file(tree: SourceTree, tree_id: str, path: str) -> bytes:
     """Return the bytes of one file of a revision's tree. Raises UnknownPath, naming the nearest in its folder."""
     folder = "" if PurePosixPath(path).parent == PurePosixPath(".") else f"{PurePosixPath(path).parent}/"
     if path and not path.startswith("/") and ".." not in path.split("/"):
-        done = try_git(f"--git-dir={tree.repository}", "cat-file", "blob", f"{tree_id}:{path}")
+        done = try_git(tree.repository, "cat-file", "blob", f"{tree_id}:{path}")
         if done.returncode == 0:
             return done.stdout
-    listed = try_git(
-        f"--git-dir={tree.repository}",
-        "ls-tree",
-        "-z",
-        "--name-only",
-        "--end-of-options",
-        f"{tree_id}:{folder}",
-    )
+    listing = ("ls-tree", "-z", "--name-only", "--end-of-options", f"{tree_id}:{folder}")
+    listed = try_git(tree.repository, *listing)
     names = [folder + name for name in listed.stdout.decode(errors="replace").split("\0") if name]
     raise UnknownPath(f'{tree.name} has no file "{path}". {suggest(path, names) if names else ""}')
 
@@ -238,9 +231,8 @@ def keep(repository: Path, commit: str) -> None:
 
 
 def _parse(tree: SourceTree, expression: str) -> str:
-    done = try_git(
-        f"--git-dir={tree.repository}", "rev-parse", "--verify", "--quiet", "--end-of-options", expression
-    )
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", expression)
+    done = try_git(tree.repository, *asked)
     return done.stdout.decode().strip() if done.returncode == 0 else ""
 
 
@@ -282,5 +274,5 @@ def _setting(repository: Path, key: str) -> str:
 
 
 def _setting_or_none(repository: Path, key: str) -> str | None:
-    done = try_git(f"--git-dir={repository}", "config", "--get", key)
+    done = try_git(repository, "config", "--get", key)
     return done.stdout.decode().strip() if done.returncode == 0 else None

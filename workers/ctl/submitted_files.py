@@ -97,7 +97,7 @@ def branch_series(branch: str, since: str) -> Handed:
     """
     repository = _repository()
     tree = SourceTree(branch, repository, "")
-    done = try_git(f"--git-dir={repository}", "merge-base", "--end-of-options", since, branch)
+    done = try_git(repository, "merge-base", "--end-of-options", since, branch)
     # Where the two have no common commit, or one is not there, read_range says which.
     start = done.stdout.decode().strip() if not done.returncode else since
     series = read_range(tree, start, branch)
@@ -106,15 +106,8 @@ def branch_series(branch: str, since: str) -> Handed:
 
 def newest_release(branch: str) -> str:
     """Return the newest v… tag below a branch, empty if there is none: what a kernel branch most likely started from."""
-    done = try_git(
-        f"--git-dir={_repository()}",
-        "describe",
-        "--tags",
-        "--abbrev=0",
-        "--match=v[0-9]*",
-        "--end-of-options",
-        branch,
-    )
+    asked = ("describe", "--tags", "--abbrev=0", "--match=v[0-9]*", "--end-of-options", branch)
+    done = try_git(_repository(), *asked)
     return done.stdout.decode().strip() if not done.returncode else ""
 
 

@@ -23,7 +23,7 @@ ASKING = """
 import sys
 from kernels.trees.git import try_git
 print("asking", flush=True)
-try_git("ls-remote", sys.argv[1], environment={"GIT_ALLOW_PROTOCOL": "http"}, deadline_s=600)
+try_git("/dev/null", "ls-remote", sys.argv[1], environment={"GIT_ALLOW_PROTOCOL": "http"}, deadline_s=600)
 """
 
 
