@@ -153,12 +153,13 @@ def over_base(
     if tree_id == base_tree_id:
         return Layer(lower)
     upper.mkdir(mode=0o755)
-    changes = extract_changes(tree, base_tree_id, tree_id, upper)
+    changed = extract_changes(tree, base_tree_id, tree_id, upper)
     with Beneath(upper) as place:
-        for path in changes.deleted:
-            place.mark_absent(path)
-        for path in changes.written if stamp else ():
-            place.set_time(path, stamp)
+        for file in changed:
+            if file.deleted:
+                place.mark_absent(file.path)
+            elif stamp:
+                place.set_time(file.path, stamp)
     return Layer(lower, upper)
 
 

@@ -35,14 +35,6 @@ class ChangedFile:
         return not self.blob
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The changes that `extract_changes` made to a directory, by relative path."""
-
-    written: tuple[str, ...]
-    deleted: tuple[str, ...]
-
-
 def changed_files(tree: SourceTree, from_tree: str, to_tree: str) -> tuple[ChangedFile, ...]:
     """Return the files that differ between two trees, by path; a rename is a deletion and an addition.
 
@@ -93,8 +85,8 @@ def extract_tree(tree: SourceTree, tree_id: str, directory: Path) -> None:
         raise GitFailed(f"not all files of {tree.name} could be written to {directory}", detail)
 
 
-def extract_changes(tree: SourceTree, from_tree: str, to_tree: str, directory: Path) -> Changes:
-    """Turn a directory with `from_tree` into `to_tree`, touching only the files that differ.
+def extract_changes(tree: SourceTree, from_tree: str, to_tree: str, directory: Path) -> tuple[ChangedFile, ...]:
+    """Turn a directory with `from_tree` into `to_tree`, touching only the files that differ, which are returned.
 
     A file is replaced, never written into: it may be shared with another directory. Raises TreeUnreadable.
     """
@@ -106,10 +98,7 @@ def extract_changes(tree: SourceTree, from_tree: str, to_tree: str, directory: P
         for file in changed:
             if not file.deleted:
                 _write(tree, place, file)
-    return Changes(
-        tuple(file.path for file in changed if not file.deleted),
-        tuple(file.path for file in changed if file.deleted),
-    )
+    return changed
 
 
 def _changed(meta: str, path: str) -> ChangedFile:

@@ -279,9 +279,12 @@ class TestChanges:
         out = tmp_path / "out"
         extract_tree(tree, first, out)
         untouched = (out / "Makefile").stat()
-        changes = extract_changes(tree, first, second, out)
-        assert changes.written == ("fs/inode.c", "new/deep/x.c")
-        assert changes.deleted == ("fs/dir.c",)
+        changed = extract_changes(tree, first, second, out)
+        assert {file.path: file.deleted for file in changed} == {
+            "fs/dir.c": True,
+            "fs/inode.c": False,
+            "new/deep/x.c": False,
+        }
         assert (out / "Makefile").stat() == untouched
         extract_tree(tree, second, tmp_path / "whole")
         assert (
