@@ -8,7 +8,10 @@ it must be of the expected kind and have a plain name, and its size is limited. 
 import os
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from kernels.errors import ArtifactRefused, DiskFull
 from kernels.sandbox.disk_quota import free_room
@@ -39,36 +42,25 @@ def take(source: Path, target: Path) -> None:
     for folder in (target, target / FOLDER):
         folder.mkdir()
         folder.chmod(_MODE_FOLDER)
-    top = _open_folder(str(source))
-    try:
+    with _folder(str(source)) as top, _folder(FOLDER, top) as inner:
         left = _take_folder(top, target, MAX_TOTAL, skip=FOLDER)
-        inner = _open_folder(FOLDER, top)
-        try:
-            _take_folder(inner, target / FOLDER, left)
-        finally:
-            os.close(inner)
-    finally:
-        os.close(top)
+        _take_folder(inner, target / FOLDER, left)
 
 
 def _refuse_large(source: Path, target: Path) -> None:
     """Raise ArtifactRefused if the copy would be larger than allowed, DiskFull if it would not fit on the disk."""
     length = taken = 0
     for folder in (source, source / FOLDER):
-        descriptor = _open_folder(str(folder))
-        try:
-            with os.scandir(descriptor) as entries:
-                for entry in entries:
-                    status = entry.stat(follow_symlinks=False)
-                    if not stat.S_ISREG(status.st_mode):
-                        continue  # refused later, with its name
-                    length, taken = length + status.st_size, taken + status.st_blocks * 512
-                    if status.st_size > MAX_FILE:
-                        raise ArtifactRefused(
-                            f'the build made "{entry.name[:80]}" larger than {MAX_FILE >> 20} MiB; refused'
-                        )
-        finally:
-            os.close(descriptor)
+        with _folder(str(folder)) as descriptor, os.scandir(descriptor) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                if not stat.S_ISREG(status.st_mode):
+                    continue  # refused later, with its name
+                length, taken = length + status.st_size, taken + status.st_blocks * 512
+                if status.st_size > MAX_FILE:
+                    raise ArtifactRefused(
+                        f'the build made "{entry.name[:80]}" larger than {MAX_FILE >> 20} MiB; refused'
+                    )
     if length > MAX_TOTAL:
         raise ArtifactRefused(f"the build hands out {length >> 20} MiB; at most {MAX_TOTAL >> 20} are taken")
     if length > 2 * taken + HOLES:
@@ -83,12 +75,7 @@ def _refuse_large(source: Path, target: Path) -> None:
 
 def read_bounded(path: Path, limit: int) -> bytes:
     """Return the bytes of one file that untrusted code wrote into a directory of ours. Raises ArtifactRefused."""
-    folder = _open_folder(str(path.parent))
-    try:
-        descriptor = _open_file(path.name, folder)
-    finally:
-        os.close(folder)
-    with os.fdopen(descriptor, "rb") as file:
+    with _folder(str(path.parent)) as folder, _open_file(path.name, folder) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise ArtifactRefused(f'the build made "{path.name}" larger than {limit >> 10} KiB; refused')
@@ -105,24 +92,26 @@ def _take_folder(folder: int, target: Path, left: int, skip: str = "") -> int:
             continue
         if not PLAIN_NAME.fullmatch(name):
             raise ArtifactRefused(f"the build hands out a file with an odd name: {name[:80]!a}")
-        descriptor = _open_file(name, folder)
-        try:
-            left -= _copy(descriptor, target / name, min(left, MAX_FILE))
-        finally:
-            os.close(descriptor)
+        with _open_file(name, folder) as file:
+            left -= _copy(file, target / name, min(left, MAX_FILE))
     return left
 
 
-def _open_folder(name: str, within: int | None = None) -> int:
+@contextmanager
+def _folder(name: str, within: int | None = None) -> Iterator[int]:
     try:
-        return os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=within)
+        descriptor = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=within)
     except OSError as exc:
         raise ArtifactRefused(
             f'the build made "{Path(name).name}" something else than a directory; refused'
         ) from exc
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
-def _open_file(name: str, within: int) -> int:
+def _open_file(name: str, within: int) -> IO[bytes]:
     try:
         descriptor = os.open(name, _FLAGS, dir_fd=within)
     except OSError as exc:
@@ -130,13 +119,13 @@ def _open_file(name: str, within: int) -> int:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise ArtifactRefused(f'the build made "{name[:80]}" something else than a plain file; refused')
-    return descriptor
+    return os.fdopen(descriptor, "rb")
 
 
-def _copy(descriptor: int, target: Path, limit: int) -> int:
+def _copy(file: IO[bytes], target: Path, limit: int) -> int:
     size = 0
     with target.open("xb") as out:
-        while chunk := os.read(descriptor, _CHUNK):
+        while chunk := file.read(_CHUNK):
             size += len(chunk)
             if size > limit:
                 raise ArtifactRefused(
