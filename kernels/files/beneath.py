@@ -13,7 +13,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 
 from kernels.errors import DiskFull, TreeUnreadable
 from kernels.files.paths import check_path, shown
@@ -35,9 +34,7 @@ class Beneath:
     def __enter__(self) -> Beneath:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         os.close(self._top)
 
     def write(self, path: str, data: bytes, mode: int) -> None:

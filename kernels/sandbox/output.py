@@ -5,7 +5,6 @@ import os
 import selectors
 import subprocess
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Self
 
 # Longer lines are cut into several, so that they cannot fill the memory.
@@ -39,9 +38,7 @@ class LineReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self._selector.close()
         self._stream.close()
 
