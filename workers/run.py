@@ -41,7 +41,7 @@ from workers.accelerator import choose_accelerator, is_trusted
 from workers.artifact_transfer import at_hand
 from workers.boot_request import SLOWER, Job, boot_request
 from workers.collect.contended import RecordedBoot, replayed
-from workers.collect.dmesg import Finding, scan_console
+from workers.collect.dmesg import scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.collect.transcript import Transcript
 from workers.drivers.base import BootRequest, Driver, Machine, Microscope
@@ -300,14 +300,10 @@ def _samples(readings: Readings) -> tuple[SampleValue, ...]:
 
 
 def _findings(console: Path) -> tuple[dict[str, Any], ...]:
-    return tuple(asdict(finding) for finding in _scan(console))
-
-
-def _scan(console: Path) -> list[Finding]:
     # A boot that never began has no console; anything else in its place is no console either.
     with suppress(OSError):
-        return scan_console(console.read_bytes())
-    return []
+        return tuple(asdict(finding) for finding in scan_console(console.read_bytes()))
+    return ()
 
 
 def _ended_badly(

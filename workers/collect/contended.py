@@ -16,6 +16,7 @@ from kernels.artifacts.structures import read_structures
 from kernels.errors import ReadingStopped
 from kernels.sandbox.reader import ReaderLimits, opened, read_apart
 from lab.models import Profile
+from lab.one_line import one_line
 from lab.profiles.analysis.frame_tree import FrameTree, TreeDamaged, unpack
 from lab.runs import guest_limits
 from lab.runs.record import TakenProfile
@@ -140,18 +141,14 @@ def _named(
     raise_refusal(answer.value)
     try:
         named, (blob,) = _Named.model_validate(answer.value), answer.blobs
-        chains = [[_shown(name) for name in names] for names in named.chains]
-        functions = {_shown(name): cycles for name, cycles in named.functions.items()}
+        # A module's symbols are a guest's text.
+        chains = [[one_line(name) for name in names] for names in named.chains]
+        functions = {one_line(name): cycles for name, cycles in named.functions.items()}
         return dict(zip(asked, chains, strict=True)), functions, unpack(blob)
     except (ValidationError, ValueError, TreeDamaged) as exc:
         raise ReadingStopped(
             "the recorded call tree could not be read: the answer of its reader is malformed"
         ) from exc
-
-
-def _shown(name: str) -> str:
-    """Replace characters of a name that the database or a terminal cannot take: a module's symbols are a guest's text."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in name)
 
 
 def _nodes(result: Contention) -> set[int]:
