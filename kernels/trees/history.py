@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kernels.errors import UnknownRevision
+from kernels.printable import shown
 from kernels.trees.git import run_git, try_git
 from kernels.trees.tree import NamedRevision, SourceTree
 
@@ -65,7 +66,7 @@ def _position(tree: SourceTree, commit: str) -> int:
 def _read(out: bytes, first: int) -> tuple[Logged, ...]:
     fields = _fields(out)
     return tuple(
-        Logged(commit, position, _plain(subject)[:_SUBJECT_LENGTH], _plain(author)[:300], _dated(date))
+        Logged(commit, position, shown(subject)[:_SUBJECT_LENGTH], shown(author)[:300], _dated(date))
         for position, (commit, subject, author, date) in enumerate(
             zip(*(fields[start::_FIELDS] for start in range(_FIELDS)), strict=True), first
         )
@@ -82,8 +83,3 @@ def _dated(date: str) -> str:
         return datetime.fromisoformat(date).isoformat()
     except ValueError:
         return _UNDATED
-
-
-def _plain(text: str) -> str:
-    """Return a stranger's text with control characters, which a terminal would obey, as escapes."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -25,7 +25,7 @@ from kernels.errors import (
 )
 from kernels.files.scratch import free_bytes
 from kernels.trees.address import Address
-from kernels.trees.git import TOO_MUCH_MEMORY, run_git, try_git
+from kernels.trees.git import TOO_MUCH_MEMORY, hide_password, run_git, try_git
 from kernels.trees.repack import roll_up
 
 _GIB = 1 << 30
@@ -328,10 +328,7 @@ def _refusal(address: Address, done: subprocess.CompletedProcess[bytes], limits:
 
 
 def _plain(stderr: bytes, address: Address) -> str:
-    """Return git's message without counts, passwords and control characters, because the server writes part of it."""
+    """Return git's message without counts and passwords, because the server writes part of it."""
     lines = re.split(r"[\r\n]+", stderr.decode(errors="replace"))
     text = "\n".join(line.rstrip() for line in lines if line.strip() and not _NO_COMPLAINT.match(line))
-    text = text.replace(address.location, address.shown)
-    return "".join(
-        c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in re.sub(r"//[^/@\s]+@", "//", text)
-    )
+    return hide_password(text.replace(address.location, address.shown))
