@@ -21,9 +21,9 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True}
 
 
-def write_pages(place: Path = PLACE) -> None:
+def write_pages() -> None:
     """Write all four pages; those that did not change keep their date."""
-    place.mkdir(parents=True, exist_ok=True)
+    PLACE.mkdir(parents=True, exist_ok=True)
     pages = {
         "description": description_page,
         "metrics": metrics_page,
@@ -31,7 +31,7 @@ def write_pages(place: Path = PLACE) -> None:
         "api": api_page,
     }
     for name, page in pages.items():
-        file, text = place / f"{name}.md", page()
+        file, text = PLACE / f"{name}.md", page()
         if not file.exists() or file.read_text() != text:
             file.write_text(text)
 

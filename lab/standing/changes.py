@@ -82,12 +82,11 @@ def remove_standing(*, name: str, by: User, scopes: Sequence[str] | None = None)
     own_standing(name=name, by=by, scopes=scopes).delete()
 
 
-def enable_standing(*, name: str, by: User, enabled: bool, scopes: Sequence[str] | None = None) -> Standing:
+def enable_standing(*, name: str, by: User, enabled: bool) -> None:
     """Enable or disable the search for new revisions. Raises UnknownRow, NotAllowed."""
-    standing = own_standing(name=name, by=by, scopes=scopes)
+    standing = own_standing(name=name, by=by)
     standing.enabled = enabled
     standing.save(update_fields=["enabled"])
-    return standing
 
 
 def run_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> Standing:

@@ -31,7 +31,7 @@ class Middle:
     level: float
 
 
-def middle(boots: Sequence[float], *, level: float = 0.95) -> Middle:
+def middle(boots: Sequence[float]) -> Middle:
     """Return the median of at least one boot; below 6 boots the interval is their range, and `level` its confidence.
 
     The k-th lowest and k-th highest of n boots hold the median unless fewer than k boots lie on one of its sides: a
@@ -39,16 +39,16 @@ def middle(boots: Sequence[float], *, level: float = 0.95) -> Middle:
     """
     values = np.sort(np.asarray(boots, dtype=float))
     n = values.size
-    # The largest k whose interval still has the level; at least 1.
-    k = max(1, int(scipy.stats.binom.ppf((1 - level) / 2, n, 0.5)))
+    # The largest k whose interval still is one of 95 %; at least 1.
+    k = max(1, int(scipy.stats.binom.ppf(0.025, n, 0.5)))
     reached = float(1 - 2 * scipy.stats.binom.cdf(k - 1, n, 0.5))
     return Middle(float(np.median(values)), float(values[k - 1]), float(values[n - k]), max(0.0, reached))
 
 
 def histogram_quantile(
-    boots: Sequence[Mapping[float, int]], quantile: float, *, overflow: Sequence[int], level: float = 0.95
+    boots: Sequence[Mapping[float, int]], quantile: float, *, overflow: Sequence[int]
 ) -> Quantile:
-    """Return a quantile of the pooled iterations with its interval; boots are the unit.
+    """Return a quantile of the pooled iterations with its 95 % interval; boots are the unit.
 
     boots: value → count, for each boot. overflow: for each boot, how many values lay above all counted ones.
     A million values a boot are a few hundred counts here: nothing is expanded.
@@ -78,7 +78,7 @@ def histogram_quantile(
     error = np.maximum(above.std(axis=0, ddof=1) / sqrt(len(held)), np.sqrt(share * (1 - share) / size))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(np.log(share / (1 - quantile))) * share / error
-    fits = np.nonzero(t <= scipy.stats.t.ppf((1 + level) / 2, len(held) - 1))[0]
+    fits = np.nonzero(t <= scipy.stats.t.ppf(0.975, len(held) - 1))[0]
     if not fits.size:
         return Quantile(value, value, value)
     low, high = float(grid[fits[0]]), float(grid[min(fits[-1] + 1, grid.size - 1)])

@@ -82,7 +82,7 @@ def _bound(points: Floats, weights: Floats, allowed: float) -> float:
     return float(np.interp(-allowed, -beyond, upper))
 
 
-def detectable(sd: float, boots: int, arms: int, *, level: float = ALPHA) -> float | None:
+def detectable(sd: float, boots: int, arms: int) -> float | None:
     """Return the smallest relative change found with 80 % power, such as 0.02; None if no boots can.
 
     sd: between boots of a block, of logs (about relative). arms: all of the experiment with base and twin.
@@ -93,7 +93,7 @@ def detectable(sd: float, boots: int, arms: int, *, level: float = ALPHA) -> flo
     if boots < 2 or arms < 2 or freedom < 1:
         return None
     error = sd * sqrt((1 + 1 / base_arms) / boots)
-    bound = float(scipy.stats.t.isf(level / 2, freedom))
+    bound = float(scipy.stats.t.isf(ALPHA / 2, freedom))
 
     def lacking(shift: float) -> float:
         return float(scipy.stats.nct.sf(bound, freedom, shift)) - POWER

@@ -43,7 +43,7 @@ class SwitchEffect:
 
 
 def effects(
-    arms: Mapping[On, Arm], switches: Sequence[str], *, controls: Sequence[Arm] = (), level: float = 0.95
+    arms: Mapping[On, Arm], switches: Sequence[str], *, controls: Sequence[Arm] = ()
 ) -> list[SwitchEffect]:
     """Return the effect of each switch, then of each pair, in the order of `switches`.
 
@@ -70,11 +70,9 @@ def effects(
         sd = 0.0  # boots of a variant agree exactly
     fitted = _fit(numbers, blocks, columns.reshape(len(boot_settings), len(kept)))
     by_term = {
-        term: _effect(term, estimate, unit, sd, freedom, level)
+        term: _effect(term, estimate, unit, sd, freedom)
         if not without
-        else _difference(
-            term, estimate, unit, sd, freedom, level, f"0 or less in {without} of {numbers.size} boots"
-        )
+        else _difference(term, estimate, unit, sd, freedom, f"0 or less in {without} of {numbers.size} boots")
         for term, (estimate, unit) in zip(kept, fitted, strict=True)
         if estimate is not None
     }
@@ -115,7 +113,7 @@ def _fit(logs: Floats, blocks: Floats, columns: Floats) -> list[tuple[float | No
 
 
 def _difference(
-    term: On, estimate: float, unit: float, sd: float | None, freedom: int, level: float, why: str
+    term: On, estimate: float, unit: float, sd: float | None, freedom: int, why: str
 ) -> SwitchEffect:
     """Return an effect without a ratio: its p-value, and the difference in the metric's unit in words."""
     what = "on less off" if len(term) == 1 else "both on, beyond each alone,"
@@ -124,15 +122,13 @@ def _difference(
         return SwitchEffect(term, why=f"{said}; one block: an interval needs 2 blocks")
     if not unit * sd:
         return SwitchEffect(term, why=f"{said} in the metric's unit; boots of a variant agree exactly")
-    low, high, p_value = _interval(estimate, unit * sd, freedom, level)
+    low, high, p_value = _interval(estimate, unit * sd, freedom)
     return SwitchEffect(
         term, p_value=p_value, why=f"{said} ({low:+.4g} to {high:+.4g}) in the metric's unit"
     )
 
 
-def _effect(
-    term: On, estimate: float, unit: float, sd: float | None, freedom: int, level: float
-) -> SwitchEffect:
+def _effect(term: On, estimate: float, unit: float, sd: float | None, freedom: int) -> SwitchEffect:
     ratio = ratio_of(estimate)
     if sd is None:
         return SwitchEffect(
@@ -141,11 +137,11 @@ def _effect(
     if sd <= ROUNDING:
         ratio = 1.0 if abs(estimate) <= ROUNDING else ratio
         return SwitchEffect(term, ratio, ratio, ratio, why="boots of a variant agree exactly")
-    low, high, p_value = _interval(estimate, unit * sd, freedom, level)
+    low, high, p_value = _interval(estimate, unit * sd, freedom)
     return SwitchEffect(term, ratio, ratio_of(low), ratio_of(high), p_value)
 
 
-def _interval(estimate: float, error: float, freedom: int, level: float) -> tuple[float, float, float]:
-    """Return the ends of an estimate's interval, and the p-value of no effect."""
-    half = float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * error
+def _interval(estimate: float, error: float, freedom: int) -> tuple[float, float, float]:
+    """Return the ends of an estimate's 95 % interval, and the p-value of no effect."""
+    half = float(scipy.stats.t.ppf(0.975, freedom)) * error
     return estimate - half, estimate + half, float(2 * scipy.stats.t.sf(abs(estimate) / error, freedom))

@@ -36,7 +36,7 @@ class CounterShifts:
     q: Floats
 
 
-def counter_shifts(values: Floats, layout: BlockLayout, *, level: float = 0.95) -> CounterShifts:
+def counter_shifts(values: Floats, layout: BlockLayout) -> CounterShifts:
     """Compare arm 1 with arm 0; the others only tell how boots vary. q: after Benjamini and Hochberg over all counters.
 
     values: float64[counters, boots]; NaN where a boot lacks a counter, which is then compared without this boot.
@@ -48,7 +48,7 @@ def counter_shifts(values: Floats, layout: BlockLayout, *, level: float = 0.95) 
         rows = np.flatnonzero(which.ravel() == place)
         part = layout.only(mask)
         if _comparable(part):
-            for name, estimated in _of_one_layout(values[np.ix_(rows, mask)], part, level).items():
+            for name, estimated in _of_one_layout(values[np.ix_(rows, mask)], part).items():
                 columns[name][rows] = estimated
     p = columns["p"]
     q = p.copy()
@@ -65,12 +65,12 @@ def _comparable(layout: BlockLayout) -> bool:
     return both and layout.contrasts.shape[0] >= LEAST_BLOCKS and layout.freedom >= LEAST_FREEDOM
 
 
-def _of_one_layout(values: Floats, layout: BlockLayout, level: float) -> dict[str, Floats]:
+def _of_one_layout(values: Floats, layout: BlockLayout) -> dict[str, Floats]:
     positive = np.all(values > 0, axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = np.where(positive, np.log(values), np.sign(values) * np.sqrt(np.abs(values)))
     fit, _ = guarded(scaled, layout, alpha=GUARD)
-    half, positive = fit.half_width(level), positive[:, 0]
+    half, positive = fit.half_width(0.95), positive[:, 0]
     p = fit.p_value()
     same = _agreeing(scaled, layout)
     p = np.where(same & (np.abs(fit.shift) <= ROUNDING * np.maximum(np.abs(scaled).max(axis=1), 1.0)), 1.0, p)
