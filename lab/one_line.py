@@ -18,6 +18,12 @@ def plain(name: str, most: int = MOST) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
+def as_cell(text: str) -> str:
+    """Return a text on one line, quoted if a spreadsheet would take it for a formula."""
+    line = one_line(text)
+    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+
+
 def error_line(error: BaseException) -> str:
     """Return an error's message on one line of at most 300 characters, or its class name without a message."""
     return " ".join(str(error).split())[:300] or type(error).__name__

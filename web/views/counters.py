@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from lab.profiles.counters import CounterCell, CounterPage, counter_page
 from web.views.profile_kinds import WORDS, cost_of
-from web.views.trend_data import csv_file, plain_cells
+from web.views.trend_data import csv_file
 from web.words import NONE, change, number
 
 _FIRST = 20
@@ -49,7 +49,7 @@ def as_csv(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespon
     for row in page.rows:
         for column, cell in zip(page.columns, row.cells, strict=True):
             moved = (cell.ratio, cell.ratio_low, cell.ratio_high, cell.q)
-            names = plain_cells(row.source, row.name, column.variant)
+            names = (row.source, row.name, column.variant)
             rows.append((*names, cell.median, cell.low, cell.high, *moved, cell.certain))
     return csv_file(rows, f"counters-{experiment_id}-{case_id}.csv")
 

@@ -3,7 +3,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -13,13 +13,12 @@ from django.views.decorators.http import require_safe
 
 from lab.models import Note
 from lab.notes.pages import author_name, trend_notes
+from lab.one_line import as_cell
 from lab.trends.page import TrendPage, point_data, step_data, trend_page
 from web.api.logs import as_file
 from web.words import change
 
 _SHORT = 10
-# Spreadsheets run what begins like a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def chart(page: TrendPage, notes: Sequence[Note] = ()) -> dict[str, Any]:
@@ -63,22 +62,18 @@ def as_csv(request: HttpRequest, key: str) -> HttpResponse:
     rows: list[Sequence[object]] = [head.split(",")]
     for index, point in enumerate(page.points):
         step, revision = steps.get(index), point.revision
-        named = (revision.commit, revision.position, *plain_cells(revision.subject, revision.author))
+        named = (revision.commit, revision.position, revision.subject, revision.author)
         moved = (step.verdict, step.ratio) if step else ("", "")
         rows.append((*named, point.median, point.low, point.high, point.boots, *moved))
     return csv_file(rows, f"trend-{key}.csv")
 
 
 def csv_file(rows: Iterable[Sequence[object]], name: str) -> HttpResponse:
-    """Return rows as a file of CSV."""
+    """Return rows as a file of CSV, in which no spreadsheet takes a text for a formula."""
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    plain = ([as_cell(item) if isinstance(item, str) else item for item in row] for row in rows)
+    csv.writer(text).writerows(plain)
     return as_file(text.getvalue(), "text/csv; charset=utf-8", name)
-
-
-def plain_cells(*texts: str) -> Iterator[str]:
-    """Texts as cells that no spreadsheet runs."""
-    return (f"'{text}" if text.startswith(_FORMULA) else text for text in texts)
 
 
 @require_safe

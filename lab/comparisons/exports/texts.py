@@ -7,7 +7,7 @@ import json
 
 from lab.comparisons.shape import ComparisonData, cells_of
 from lab.figures import medians_ratio
-from lab.one_line import one_line
+from lab.one_line import as_cell
 
 COLUMNS = (
     *("workload", "preset", "metric", "unit", "better", "primary", "variant", "role", "boots", "base_median"),
@@ -35,8 +35,6 @@ def write_csv(data: ComparisonData) -> str:
 
 
 def _csv(value: object) -> object:
-    """Return a text on one line, quoted if a spreadsheet would take it for a formula."""
-    if not isinstance(value, str):
-        return str(value).lower() if isinstance(value, bool) else value
-    line = one_line(value)
-    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+    if isinstance(value, str):
+        return as_cell(value)
+    return str(value).lower() if isinstance(value, bool) else value
