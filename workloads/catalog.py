@@ -159,7 +159,7 @@ class Workload:
         if clock == "instructions" and (unfit := self.definition.counted.unfit):
             raise CaseRejected(f"{self.name} does not run under the instruction clock: {unfit}")
 
-    def _filled(self, values: Mapping[str, object], clock: Clock = "wall") -> dict[str, ParamValue]:
+    def _filled(self, values: Mapping[str, object], clock: Clock) -> dict[str, ParamValue]:
         params = self.params_on(clock)
         for name in values:
             if name not in params:

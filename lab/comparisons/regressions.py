@@ -56,8 +56,8 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
         .filter(~Exists(searched))
         .annotate(
             triaged=F("triage"),
-            fixed_by=_newest("fixed_by", ""),
-            decided_by=_newest("author__username", ""),
+            fixed_by=_newest("fixed_by"),
+            decided_by=_newest("author__username"),
         )
         .select_related("experiment__tree", "experiment__target", "case", "variant")
         .defer("experiment__spec", "case__params", "case__metrics", "notes")
@@ -121,6 +121,6 @@ def comparison_of(on: Regression) -> tuple[int, int]:
     return row
 
 
-def _newest(field: str, otherwise: str) -> Coalesce:
+def _newest(field: str) -> Coalesce:
     own = Triage.objects.filter(case=OuterRef("case"), variant=OuterRef("variant"), metric=OuterRef("metric"))
-    return Coalesce(Subquery(own.order_by("-pk").values(field)[:1]), Value(otherwise))
+    return Coalesce(Subquery(own.order_by("-pk").values(field)[:1]), Value(""))

@@ -350,12 +350,8 @@ KEPT = 1000
 
 def refuse_late(claim: Claim, said: str) -> None:
     """Note that an answer came too late; said: what it would have written."""
-    row: Build | Run | None
-    if claim.kind == "build":
-        row = Build.objects.filter(pk=claim.id).only("state", "claimed_by").first()
-    else:
-        row = Run.objects.filter(pk=claim.id).only("state", "claimed_by").first()
-    why = _became(row)
+    model: type[Build] | type[Run] = Build if claim.kind == "build" else Run
+    why = _became(model.objects.filter(pk=claim.id).only("state", "claimed_by").first())
     log.warning("%s %s: “%s” arrived too late and was discarded: %s", claim.kind, claim.id, said, why)
     late = LateAnswer.objects.create(
         kind=claim.kind,

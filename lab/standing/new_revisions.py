@@ -264,7 +264,7 @@ class _Look:
         )
         return LookOutcome(self.standing.name, experiment.pk, problem)
 
-    def _nothing(self, problem: str = "") -> LookOutcome:
+    def _nothing(self, problem: str) -> LookOutcome:
         return LookOutcome(self.standing.name, None, problem)
 
 

@@ -135,10 +135,8 @@ def _ranked(two: BootTable, level: float) -> Shift | None:
     if isinf(ranked.low) or isinf(ranked.high):
         return None
     method = f"rank test in {blocks} randomised blocks, {_chance(ranked.own_variance)}"
-    return Shift(
-        boots=0,
-        base_median=None,
-        median=None,
+    return replace(
+        NOTHING,
         ratio=ratio_of(ranked.shift),
         low=ratio_of(ranked.low),
         high=ratio_of(ranked.high),
@@ -182,10 +180,8 @@ def _linear(boots: BootTable, level: float, looks: bool) -> Shift:
     shift, half, sd = float(fit.shift), float(fit.half_width(level)), float(fit.sd)
     blocks = layout.contrasts.shape[0]
     method = f"t-test in {blocks} randomised blocks, {_chance(bool(alone))}"
-    return Shift(
-        boots=0,
-        base_median=None,
-        median=None,
+    return replace(
+        NOTHING,
         ratio=ratio_of(shift),
         low=ratio_of(shift - half),
         high=ratio_of(shift + half),

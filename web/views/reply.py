@@ -40,7 +40,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "asked": asked,
         "signer": signer,
         "switches": [switch["name"] for switch in data["switches"]],
-        "plain": _address("reply_text", experiment_id, asked),
+        "plain": _address(experiment_id, asked),
         "rows": reply.text.count("\n") + 1,
         "files": [(name, form.description) for name, form in REPORT_FORMS.items() if form.description],
     }
@@ -84,7 +84,7 @@ def signature(request: HttpRequest) -> str:
     return f"{user.get_full_name() or user.username} <{user.email}>"
 
 
-def _address(view: str, experiment_id: int, asked: ReplyOptions) -> str:
+def _address(experiment_id: int, asked: ReplyOptions) -> str:
     query = {"for": asked.patch, "sign": "1" if asked.signer else ""}
     kept = urlencode({key: value for key, value in query.items() if value})
-    return reverse(view, args=[experiment_id]) + (f"?{kept}" if kept else "")
+    return reverse("reply_text", args=[experiment_id]) + (f"?{kept}" if kept else "")

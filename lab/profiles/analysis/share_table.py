@@ -62,7 +62,7 @@ def share_table(
 
 
 def _by_family(
-    interval: Interval, shifts: Shifts | None, bounds: Integers, *, exact: bool = False
+    interval: Interval, shifts: Shifts | None, bounds: Integers, *, exact: bool
 ) -> list[VariantShares]:
     parts = (np.split(values, bounds) for values in (interval.share, interval.low, interval.high))
     apart = [Interval(*part) for part in zip(*parts, strict=True)]
