@@ -47,7 +47,8 @@ def boot_request(
 
     microscope: see BootRequest. home: the state root, which keeps initramfs, programs and images. Raises CaseRejected, and what making these raises.
     """
-    files = {f"{module.name}.ko": _module(artifact, module.name) for module in job.workload.modules}
+    modules = [f"{module.name}.ko" for module in job.workload.modules]
+    files = {name: (artifact.modules / name).read_bytes() for name in modules}
     image = build_image(job.plan.disk, home / "images") if job.plan.disk else None
     disks: tuple[Disk, ...] = ()
     cmdline = ""
@@ -90,10 +91,6 @@ def _slowed(plan: Plan, times: float) -> Plan:
     """Return a plan whose deadlines suit a guest on that clock."""
     steps = (replace(step, deadline_s=step.deadline_s * times) for step in plan.steps)
     return replace(plan, steps=tuple(steps))
-
-
-def _module(artifact: Artifact, name: str) -> bytes:
-    return (artifact.modules / f"{name}.ko").read_bytes()
 
 
 def _hz(artifact: Artifact) -> int:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from kernels.artifacts.structures import Structures
 from kernels.builds.btf import Btf, BtfDamaged, Layout
-from kernels.builds.slab_creations import Creation, creations, pointers
+from kernels.builds.slab_creations import creations, pointers
 from kernels.errors import ReadingStopped
 from kernels.sandbox.reader import ReaderLimits, opened, read_apart
 from kernels.sandbox.reader_server import HeldFile
@@ -89,7 +89,7 @@ def read_types(index: str, blob: bytes, lines: str) -> dict[str, Any]:
             if structs.setdefault(name, _struct(layout, file)) != _struct(layout, structs[name]["file"]):
                 unclear.add(name)
         for creation in made:
-            entry = _cache(creation, btf, file)
+            entry = {"struct": btf.structure_of(creation.struct), "is_exact": creation.is_exact, "file": file}
             if caches.setdefault(creation.cache, entry)["struct"] != entry["struct"]:
                 ambiguous.add(creation.cache)
     known = {name: struct for name, struct in structs.items() if name not in unclear}
@@ -119,7 +119,3 @@ def _pieces(index: str, blob: bytes) -> Iterator[tuple[str, str, bytes]]:
 
 def _struct(layout: Layout, file: str) -> dict[str, Any]:
     return {"size": layout.size, "file": file, "fields": [list(field) for field in layout.fields]}
-
-
-def _cache(creation: Creation, btf: Btf, file: str) -> dict[str, Any]:
-    return {"struct": btf.structure_of(creation.struct), "is_exact": creation.is_exact, "file": file}

@@ -241,7 +241,7 @@ def _metrics(
                 spreads=_spreads(spreads[name]) if name in spreads else [],
                 cells=[cell_data(comparison) for comparison in rows],
                 effects=[
-                    _effect(effect)
+                    from_attributes(EffectData, effect, switches=list(effect.switches), q=effect.q_value)
                     for effect in effects
                     if effect.case_id == case.pk and effect.metric == name
                 ],
@@ -276,10 +276,6 @@ def cell_data(row: Comparison) -> CellData:
         notes=list(row.notes),
         **{name: _finite(value) for name, value in numbers.items()},
     )
-
-
-def _effect(row: Effect) -> EffectData:
-    return from_attributes(EffectData, row, switches=list(row.switches), q=row.q_value)
 
 
 def _finite(value: float | None) -> float | None:

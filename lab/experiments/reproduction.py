@@ -3,7 +3,6 @@
 
 from pathlib import Path
 
-from kernels.artifacts.store import Artifact
 from lab.experiments.environment import stored_artifact
 from lab.experiments.spec import ReproducedKernel
 from lab.models import Variant
@@ -30,14 +29,10 @@ def kernel_of(variant: Variant, root: Path) -> ReproducedKernel:
         artifact=artifact.key,
         code_hash=metadata.code_hash,
         config=metadata.config_sha256,
-        vmlinux=_digest(artifact),
+        vmlinux=recorded(artifact).files.get("vmlinux", (0, ""))[1],
         toolchain=metadata.toolchain,
         toolchain_identity=metadata.toolchain_identity,
     )
-
-
-def _digest(artifact: Artifact) -> str:
-    return recorded(artifact).files.get("vmlinux", (0, ""))[1]
 
 
 def told_difference(wanted: ReproducedKernel, built: ReproducedKernel) -> str:

@@ -122,7 +122,7 @@ def claim_check(name: str, *, force: bool = False) -> Target | None:
         return None
     with transaction.atomic():
         row = Target.objects.select_for_update().filter(name=name).first()
-        if row is None or _boots(row):
+        if row is None or Run.objects.filter(target=row, state=RunState.RUNNING).exists():
             return None
         # By the database's clock, as the claims of boots.
         free = Target.objects.filter(pk=row.pk).exclude(checked_until__gt=after(0.0))
@@ -145,10 +145,6 @@ def record_check(target_id: int, checked: Checked) -> HealthCheck:
         else:
             note_fault(target_id, f"health check: {checked.problem}")
         return HealthCheck.objects.create(target_id=target_id, at=at, **asdict(checked))
-
-
-def _boots(target: Target) -> bool:
-    return Run.objects.filter(target=target, state=RunState.RUNNING).exists()
 
 
 def has_kernel(target: Target) -> bool:

@@ -45,10 +45,6 @@ def limits(request: HttpRequest) -> HttpResponse:
     """Show all limits by heading."""
     groups: dict[str, list[tuple[Limit, str]]] = {}
     for limit in all_limits():
-        groups.setdefault(limit.group, []).append((limit, _size(limit)))
+        size = filesizeformat(limit.value) if limit.unit == "bytes" else ""
+        groups.setdefault(limit.group, []).append((limit, size))
     return render(request, "web/limits.html", {"groups": groups.items()})
-
-
-def _size(limit: Limit) -> str:
-    """Return bytes as people read them, "" for other units."""
-    return filesizeformat(limit.value) if limit.unit == "bytes" else ""

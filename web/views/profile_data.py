@@ -70,7 +70,8 @@ def run_profile(request: HttpRequest, run_id: int, form: str) -> HttpResponse:
     if form == "tree":
         return _file(request, bytes(profile.tree), chosen.media_type, file)
     run = profile.run
-    title = f"{run.case}: {run.variant}, run {run_id}{_kind_suffix(profile.kind)}"
+    kind = "" if profile.kind == CPU else f", {profile.kind}"
+    title = f"{run.case}: {run.variant}, run {run_id}{kind}"
     body = chosen.write(tree, title=title, unit=unit_of(profile.kind), lines=merged_lines([profile.lines]))
     return _file(request, body, chosen.media_type, file)
 
@@ -151,10 +152,6 @@ def _kind(request: HttpRequest) -> str:
 def _suffix(kind: str) -> str:
     """Return the suffix of file names of other kinds than cpu."""
     return "" if kind == CPU else f"-{kind}"
-
-
-def _kind_suffix(kind: str) -> str:
-    return "" if kind == CPU else f", {kind}"
 
 
 def _idle(request: HttpRequest) -> bool:

@@ -54,7 +54,7 @@ class Client:
         size = PAGE if limit is None else min(PAGE, max(1, limit))
         asked: Mapping[str, str | int] = {**params, "page": 1, "page_size": size}
         while True:
-            answer = self._json(Asking("GET", path, params=asked))
+            answer = self._read(self._server.ask(Asking("GET", path, params=asked)))
             # Some lists are too short to be paged.
             rows = answer if isinstance(answer, list) else answer.get("results")
             if not isinstance(rows, list):
@@ -215,9 +215,6 @@ class Client:
         if not isinstance(read, dict):
             raise ServerStrange(f"{self.where} returned no object for {asked}")
         return read
-
-    def _json(self, asking: Asking) -> Any:
-        return self._read(self._server.ask(asking))
 
     def _read(self, answer: httpx.Response) -> Any:
         try:
