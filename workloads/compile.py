@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compiles the workloads' programs: static, so that they run in a guest without libraries."""
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -31,3 +32,7 @@ def _compiled(root: Path, workload: Workload) -> Path:
     own = [path for path in sorted(folder.glob("*.[ch]")) if not path.stem.endswith("-module")]
     files = (*sorted(HARNESS.glob("*.[ch]")), *own)
     return compile_once(Product(name, name, _FLAGS, files, libraries=("-lm",)), root)
+
+
+if __name__ == "__main__":
+    print(*compile_programs(Path(sys.argv[1])).values(), sep="\n")
