@@ -218,7 +218,7 @@ def _written(tree: SourceTree, shown: str, options: tuple[str, ...]) -> bytes:
             "--stdout",
             *options,
             most_output=MAX_INPUT_BYTES,
-            most_memory=RANGE_MEMORY,
+            limits={"data": RANGE_MEMORY},
         )
     except OutputTooLong as exc:
         raise PatchRejected(

@@ -104,19 +104,17 @@ def try_git(
     data: bytes | IO[bytes] = b"",
     environment: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
-    most_bytes: int | None = None,
-    most_memory: int | None = None,
+    limits: Mapping[str, int] | None = None,
     most_output: int = MOST_OUTPUT,
     watch: Callable[[bytes], None] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a git command on `repository` and return its status and output, whatever the status; stderr is cut to its last 64 KiB.
 
-    data: bytes, or an open file of which the rest is sent. most_bytes: the size of the largest file it may write; most_memory: the
-    bytes it may allocate; most_output: the bytes it may print; watch: gets the end of stderr while git runs. Raises GitFailed at the
-    deadline, OutputTooLong, HostUnfit, DiskFull.
+    data: bytes, or an open file of which the rest is sent. limits: by prlimit's names, as `fsize` for the size of the largest file it may
+    write, and `data` for the bytes it may allocate. most_output: the bytes it may print; watch: gets the end of stderr while git runs.
+    Raises GitFailed at the deadline, OutputTooLong, HostUnfit, DiskFull.
     """
-    limits = {"fsize": most_bytes, "data": most_memory}
-    options = [f"--{name}={value}" for name, value in limits.items() if value is not None]
+    options = [f"--{name}={value}" for name, value in (limits or {}).items()]
     # If the signal is ignored, a write over the limit fails and git reports it, instead of dying silently.
     limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--core=0", *options, "--"] if options else []
     command = [*limited, *git_command(f"--git-dir={repository}", *arguments)]
@@ -158,8 +156,8 @@ def run_git(
     data: bytes = b"",
     environment: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
+    limits: Mapping[str, int] | None = None,
     most_output: int = MOST_OUTPUT,
-    most_memory: int | None = None,
 ) -> bytes:
     """Run a git command on `repository` and return its stdout. Raises GitFailed if its status is not 0."""
     done = try_git(
@@ -168,8 +166,8 @@ def run_git(
         data=data,
         environment=environment,
         deadline_s=deadline_s,
+        limits=limits,
         most_output=most_output,
-        most_memory=most_memory,
     )
     if done.returncode:
         detail = hide_password(done.stderr.decode(errors="replace").strip())

@@ -10,7 +10,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -188,7 +188,6 @@ def ask(
     repository: Path | None = None,
     data: bytes = b"",
     most_output: int = 1 << 20,
-    most_bytes: int | None = None,
     on_progress: Progress | None = None,
 ) -> bytes:
     """Run a git command that talks to an address, and only to that one; return its output.
@@ -204,8 +203,7 @@ def ask(
             data=data,
             environment=address.environment,
             deadline_s=seconds,
-            most_bytes=most_bytes if most_bytes is not None else limits.bytes,
-            most_memory=limits.memory,
+            limits={"fsize": limits.bytes, "data": limits.memory},
             most_output=most_output,
             watch=partial(_tell, on_progress) if on_progress else None,
         )
@@ -234,8 +232,8 @@ def _fetch(
     on_progress: Progress | None,
 ) -> None:
     here = sum(path.stat().st_size for path in (repository / "objects" / "pack").glob("*"))
-    free = free_bytes(repository) - RESERVE
-    if limits.bytes <= here:
+    room, free = limits.bytes - here, free_bytes(repository) - RESERVE
+    if room <= 0:
         raise TreeTooLarge(
             f"{address.shown} is here with {here >> 20:,} MiB; at most {limits.bytes >> 20:,} MiB are kept"
         )
@@ -243,16 +241,16 @@ def _fetch(
         raise DiskFull(
             f"the disk of {repository.parent} has no room to fetch {address.shown}: free some space"
         )
-    left = FetchLimits(max(1.0, ends - time.monotonic()), limits.bytes - here, limits.refs, limits.memory)
+    left = replace(limits, seconds=max(1.0, ends - time.monotonic()), bytes=min(room, free))
     try:
         ask(
             address, "fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
             "--no-auto-maintenance", "--atomic", "--stdin", WHOLE, "--end-of-options", address.source,
             limits=left, repository=repository, data="".join(f"{ref}\n" for ref in wanted).encode(),
-            most_bytes=min(left.bytes, free), on_progress=on_progress,
+            on_progress=on_progress,
         )  # fmt: skip
     except TreeTooLarge as exc:
-        if free < left.bytes:
+        if free < room:
             raise DiskFull(
                 f"the disk of {repository.parent} is too full to fetch {address.shown}: free some space"
             ) from exc

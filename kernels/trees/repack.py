@@ -39,8 +39,7 @@ def roll_up(repository: Path, *, seconds: float, memory: int, room: int) -> bool
             *settings,
             *_ROLL_UP,
             deadline_s=min(seconds, DEADLINE_S),
-            most_bytes=max(0, room),
-            most_memory=memory,
+            limits={"fsize": max(0, room), "data": memory},
         )
         done = result.returncode == 0
     for left_over in (repository / "objects" / "pack").glob("*tmp*"):
