@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.conf import settings
 from knox.auth import TokenAuthentication
@@ -56,6 +56,11 @@ class PasswordAuth(BasicAuthentication):
             if getattr(request, "axes_locked_out", False):
                 raise Throttled(wait=LOCKED_S, detail=LOCKED) from None
             raise
+
+
+def caller(request: Request) -> User:
+    """Return the account that asks; `Allowed` lets nobody without one write."""
+    return cast("User", request.user)
 
 
 def scopes_of(request: Request) -> Sequence[str] | None:

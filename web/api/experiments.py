@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
@@ -27,12 +27,12 @@ from lab.experiments.page import get_experiment
 from lab.experiments.priority import PRIORITIES, priority_name, set_priority
 from lab.experiments.progress import Activity, ExperimentProgress, QueuePlace
 from lab.experiments.shown_description import shown_description, whole_description
-from lab.models import Case, Comparison, Experiment, Switch, User, Variant
+from lab.models import Case, Comparison, Experiment, Switch, Variant
 from lab.models.states import OPEN_EXPERIMENT, Role
 from lab.runs.stalls import current_progress_of
 from lab.statistics.verdict_words import VERDICTS
 from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
-from web.api.auth import scopes_of
+from web.api.auth import caller, scopes_of
 from web.api.fields import Body, Word, taken
 from web.api.filters import Filters, MomentFilter, TextFilter, WordFilter
 from web.api.logs import as_file, form_named, told_as_file
@@ -257,14 +257,14 @@ class Experiments(Submission):
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Cancel it and all its unfinished work; its results so far stay. For its submitter and operators."""
-        cancel_for(experiment_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        cancel_for(experiment_id=id, by=caller(request), scopes=scopes_of(request))
         return Response(self.full_row(id))
 
     @extend_schema(request=PriorityShape, responses=ExperimentDetail)
     @action(detail=True, methods=["post"])
     def priority(self, request: Request, id: int) -> Response:  # noqa: A002
         """Set its priority while it is open. For its submitter and operators; only operators may set it above normal."""
-        asked, by = taken(PriorityShape, request)["priority"], cast("User", request.user)
+        asked, by = taken(PriorityShape, request)["priority"], caller(request)
         set_priority(experiment_id=id, priority=asked, by=by, scopes=scopes_of(request))
         return Response(self.full_row(id))
 
@@ -279,7 +279,7 @@ class Experiments(Submission):
 
         Answers 202 with a fetch to poll if a worker has to get the tree first.
         """
-        by = cast("User", request.user)
+        by = caller(request)
         try:
             rerun = rerun_experiment(experiment_id=id, by=by)
         except NeedsWorker:
@@ -301,8 +301,7 @@ class Experiments(Submission):
         return self._kept(request, id, kept=False)
 
     def _kept(self, request: Request, experiment_id: int, *, kept: bool) -> Response:
-        by = cast("User", request.user)
-        keep_for(experiment_id=experiment_id, by=by, kept=kept, scopes=scopes_of(request))
+        keep_for(experiment_id=experiment_id, by=caller(request), kept=kept, scopes=scopes_of(request))
         return Response(self.full_row(experiment_id))
 
     @extend_schema(responses={(200, "application/json"): COMPARISON})

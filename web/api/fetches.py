@@ -2,7 +2,7 @@
 """Fetches: previews and submissions that a worker carries out, each person's own; and the limits of what people send."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
@@ -10,10 +10,10 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.models import Fetch, User
+from lab.models import Fetch
 from lab.operations.limit_table import Limit
 from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
-from web.api.auth import SignedIn, scopes_of
+from web.api.auth import SignedIn, caller, scopes_of
 from web.api.filters import PAGING, refuse_others
 from web.api.resource import Resource, View
 from web.api.shapes import DataShape, Row
@@ -38,7 +38,7 @@ class Fetches(Resource):
         rows = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
             return rows
-        return rows.filter(user=cast("User", self.request.user))
+        return rows.filter(user=caller(self.request))
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Add addresses, and the number of earlier requests."""
@@ -47,14 +47,14 @@ class Fetches(Resource):
 
     def retrieve(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """One fetch: its result once its state is done, its problem once it is failed."""
-        row = look_at_fetch(fetch_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        row = look_at_fetch(fetch_id=id, by=caller(request), scopes=scopes_of(request))
         return Response(fetch_shown(row, request))
 
     @extend_schema(request=None, responses=FetchDetail)
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, id: int) -> Response:  # noqa: A002
         """Cancel it while it is open; its worker stops within seconds."""
-        row = cancel_fetch(fetch_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        row = cancel_fetch(fetch_id=id, by=caller(request), scopes=scopes_of(request))
         return Response(fetch_shown(row, request))
 
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.models import LateAnswer, User, Worker
+from lab.models import LateAnswer, Worker
 from lab.operations.fleet_state import STATES, GroupLine, fleet_state
 from lab.operations.lab_faults import experiments_of
 from lab.runs.claim import Kind
@@ -20,6 +20,7 @@ from lab.runs.open_claims import ClaimLine, open_claims
 from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.workers import reported_workers
 from lab.targets.fleet import read_fleet
+from web.api.auth import caller
 from web.api.filters import PAGING, refuse_others
 from web.api.resource import Resource, View
 from web.api.shapes import DataShape, Row, TableRow
@@ -133,7 +134,7 @@ class Claims(View):
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
         """Take a claim back: its work is queued again, its worker stops and discards its result."""
-        take_back(by=cast("User", request.user), kind=self.kind, work=id)
+        take_back(by=caller(request), kind=self.kind, work=id)
         return HttpResponse(status=204)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hooks and the deliveries to them: each user's own, and all for operators."""
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -22,9 +22,9 @@ from lab.hooks.changes import (
     try_hook,
 )
 from lab.hooks.events import EVENTS
-from lab.models import Delivery, Hook, User
+from lab.models import Delivery, Hook
 from lab.people.permissions import may
-from web.api.auth import Allowed, OwnThings, scopes_of
+from web.api.auth import Allowed, OwnThings, caller, scopes_of
 from web.api.fields import Body, Text, Truth, Word, taken
 from web.api.filters import Known
 from web.api.resource import Resource
@@ -96,13 +96,13 @@ class Hooks(Resource):
         """Make a hook."""
         body = taken(WantedHook, request)
         fields = HookFields(**body | {"tree": body["tree"] or ""})
-        row = make_hook(by=cast("User", request.user), fields=fields, scopes=scopes_of(request))
+        row = make_hook(by=caller(request), fields=fields, scopes=scopes_of(request))
         return Response({**self.full_row(row.pk), "secret": row.secret}, status=201)
 
     @extend_schema(request=WantedHook, responses=ChangedHook)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Change the given fields; with another kind or host a webhook gets a new secret, and the others need one."""
-        user, scopes = cast("User", request.user), scopes_of(request)
+        user, scopes = caller(request), scopes_of(request)
         body = taken(WantedHook, request, partial=True)
         if "tree" in body:
             body["tree"] = body["tree"] or ""
@@ -113,7 +113,7 @@ class Hooks(Resource):
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002
         """Remove it with its deliveries."""
-        remove_hook(hook_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        remove_hook(hook_id=id, by=caller(request), scopes=scopes_of(request))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="hooks_deliveries", responses=DeliveryRow(many=True))
@@ -129,7 +129,7 @@ class Hooks(Resource):
     @action(detail=True, methods=["post"], url_path="try")
     def attempt(self, request: Request, id: int) -> Response:  # noqa: A002
         """Queue a delivery to see whether it arrives."""
-        row = try_hook(hook_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        row = try_hook(hook_id=id, by=caller(request), scopes=scopes_of(request))
         return Response(_delivery(row), status=201)
 
 
@@ -158,14 +158,14 @@ class Deliveries(Resource):
     @action(detail=True, methods=["post"])
     def again(self, request: Request, id: int) -> Response:  # noqa: A002
         """Send it once more."""
-        row = deliver_again(delivery_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        row = deliver_again(delivery_id=id, by=caller(request), scopes=scopes_of(request))
         return Response(_delivery(row))
 
 
 def _visible(view: Resource, rows: QuerySet[Any], owner: str) -> QuerySet[Any]:
     if getattr(view, "swagger_fake_view", False):
         return rows
-    user = cast("User", view.request.user)
+    user = caller(view.request)
     return rows if may(user, "operate", scopes=scopes_of(view.request)) else rows.filter(**{owner: user})
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The caller's account and tokens, and the address that exchanges a password for a token."""
 
-from typing import Any, cast
+from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -24,7 +24,7 @@ from lab.people.tokens import (
     revoke_token,
 )
 from lab.people.tokens import scopes_of as scopes_of_user
-from web.api.auth import InPerson, OwnThings, PasswordAuth, SignedIn, scopes_of
+from web.api.auth import InPerson, OwnThings, PasswordAuth, SignedIn, caller, scopes_of
 from web.api.fields import Body, Text, Truth, Whole, Word, taken
 from web.api.filters import PAGING, refuse_others
 from web.api.resource import View
@@ -110,7 +110,7 @@ class Me(View):
         """Change the given settings of one's own account."""
         body = taken(WantedMe, request, partial=True)
         if "finish_mails" in body:
-            set_finish_mails(cast("User", request.user), on=body["finish_mails"])
+            set_finish_mails(caller(request), on=body["finish_mails"])
         return self._answer(request)
 
     def _answer(self, request: Request) -> Response:
@@ -140,12 +140,12 @@ class Tokens(View):
     def list(self, request: Request) -> Response:
         """One's own tokens, the newest first."""
         refuse_others(request, PAGING)
-        return Response([_shown(token) for token in list_tokens(cast("User", request.user))])
+        return Response([_shown(token) for token in list_tokens(caller(request))])
 
     @extend_schema(request=WantedToken, responses={201: IssuedShape})
     def create(self, request: Request) -> Response:
         """Make a token; its text is returned only now."""
-        token, text = issue_token(user=cast("User", request.user), **taken(WantedToken, request))
+        token, text = issue_token(user=caller(request), **taken(WantedToken, request))
         return Response({**_shown(token), "token": text}, status=201)
 
     @extend_schema(responses={204: None})
@@ -153,7 +153,7 @@ class Tokens(View):
         """End a token."""
         if isinstance(request.auth, Token) and request.auth.token_key != id:
             raise PermissionDenied(InPerson.message)
-        revoke_token(user=cast("User", request.user), token_id=id)
+        revoke_token(user=caller(request), token_id=id)
         return HttpResponse(status=204)
 
 
@@ -167,7 +167,7 @@ class Login(View):
     @extend_schema(operation_id="login", request=WantedLogin, responses={201: IssuedShape})
     def create(self, request: Request) -> Response:
         """Create a token from a name and a password (HTTP Basic); it is shown only once."""
-        user = cast("User", request.user)
+        user = caller(request)
         wanted: dict[str, Any] = {"scopes": scopes_of_user(user)} | taken(WantedLogin, request)
         token, text = issue_token(user=user, **wanted)
         return Response({**_shown(token), "token": text}, status=201)

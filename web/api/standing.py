@@ -2,7 +2,7 @@
 """Standing experiments and the alerts they raise."""
 
 from dataclasses import asdict
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.http import Http404, HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from lab.experiments.shown_description import without_password
 from lab.experiments.stored_spec import without_defaults
-from lab.models import Alert, Standing, User
+from lab.models import Alert, Standing
 from lab.standing.alerts import see_alert
 from lab.standing.changes import (
     LEAST_SECRET,
@@ -27,7 +27,7 @@ from lab.standing.changes import (
     run_standing,
 )
 from lab.trends.repeatability import Repeat, Repeatability, repeatability, repeats
-from web.api.auth import scopes_of
+from web.api.auth import caller, scopes_of
 from web.api.fields import Body, Text, Truth, Whole, taken
 from web.api.filters import Filters, TruthFilter, refuse_others
 from web.api.problems import within
@@ -105,13 +105,13 @@ class Standings(Resource):
         """Save a description to be submitted for each new revision of a branch."""
         fields = StandingFields(**taken(WantedStanding, request))
         with within("/spec"):
-            row = make_standing(by=cast("User", request.user), fields=fields, scopes=scopes_of(request))
+            row = make_standing(by=caller(request), fields=fields, scopes=scopes_of(request))
         return Response({**self.named(row.name), "secret": row.secret}, status=201)
 
     @extend_schema(parameters=[NAME], request=WantedStanding, responses=StandingDetail)
     def partial_update(self, request: Request, name: str) -> Response:
         """Change the given fields; for its owner and operators."""
-        user, scopes = cast("User", request.user), scopes_of(request)
+        user, scopes = caller(request), scopes_of(request)
         body = taken(WantedStanding, request, partial=True)
         with within("/spec"):
             changed = change_standing(name=name, by=user, changes=body, scopes=scopes)
@@ -120,14 +120,14 @@ class Standings(Resource):
     @extend_schema(parameters=[NAME], responses={204: None})
     def destroy(self, request: Request, name: str) -> HttpResponse:
         """Remove it with its alerts; its experiments stay."""
-        remove_standing(name=name, by=cast("User", request.user), scopes=scopes_of(request))
+        remove_standing(name=name, by=caller(request), scopes=scopes_of(request))
         return HttpResponse(status=204)
 
     @extend_schema(parameters=[NAME], request=None, responses=StandingDetail)
     @action(detail=True, methods=["post"])
     def run(self, request: Request, name: str) -> Response:
         """Check its branch next, and measure it even if it has not changed."""
-        row = run_standing(name=name, by=cast("User", request.user), scopes=scopes_of(request))
+        row = run_standing(name=name, by=caller(request), scopes=scopes_of(request))
         return Response(self.named(row.name))
 
     def named(self, name: str) -> Row:
@@ -197,5 +197,5 @@ class Alerts(Resource):
     @action(detail=True, methods=["post"])
     def seen(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Mark it as seen; the first person to do so stays recorded."""
-        see_alert(alert_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        see_alert(alert_id=id, by=caller(request), scopes=scopes_of(request))
         return Response(self.full_row(id))

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.plumbing import ResolvedComponent
@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from lab.errors import FieldRefused, NeedsWorker
 from lab.experiments.spec import SWITCH_MODELS, ExperimentSpec, spec_from_mapping
-from lab.models import Experiment, Fetch, User
+from lab.models import Experiment, Fetch
 from lab.models.states import Role
 from lab.submission.duplicates import submit_under_key
 from lab.submission.fetches.problem import error_of
@@ -28,7 +28,7 @@ from lab.submission.fetches.series import WantedSeries
 from lab.submission.preview import Detectable, PatchPreview, Preview, SwitchPreview, VariantPreview
 from lab.submission.received_series import Upload, each_patch, receive_files
 from lab.submission.web_process import every_fault_here, preview_here, submit_noted
-from web.api.auth import SubmitLimit
+from web.api.auth import SubmitLimit, caller
 from web.api.fields import NO_NUL
 from web.api.problems import ParameterRefused, problem_of
 from web.api.resource import Resource
@@ -218,7 +218,7 @@ class Submission(Resource):
 
     def create(self, request: Request) -> Response:
         """Queue an experiment."""
-        user = cast("User", request.user)
+        user = caller(request)
         key = request.headers.get("Idempotency-Key")
         if key is not None and not _KEY.fullmatch(key):
             raise ParameterRefused(
@@ -263,7 +263,7 @@ class Submission(Resource):
 
         Answers 202 with a fetch to poll if a worker has to get the tree first.
         """
-        body, user = _mapping(request), cast("User", request.user)
+        body, user = _mapping(request), caller(request)
         try:
             with every_fault_here(body, user):
                 preview = preview_here(spec=spec_from_mapping(body), by=user)

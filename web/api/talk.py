@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Discussion: notes on experiments, runs and revisions, and decisions about regressions."""
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -11,9 +11,9 @@ from rest_framework.response import Response
 from lab.comparisons.triage import LONGEST as LONGEST_REASON
 from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused
-from lab.models import BasePoint, Experiment, Note, Revision, Run, Triage, User
+from lab.models import BasePoint, Experiment, Note, Revision, Run, Triage
 from lab.notes.changes import LONGEST, delete_note, edit_note, write_note
-from web.api.auth import scopes_of
+from web.api.auth import caller, scopes_of
 from web.api.fields import Body, Text, Whole, Word, taken
 from web.api.filters import MOST_ID
 from web.api.resource import Resource
@@ -64,7 +64,7 @@ class Notes(Resource):
         wanted = taken(WantedNote, request)
         revision = _revision(wanted)
         note = write_note(
-            author=cast("User", request.user),
+            author=caller(request),
             text=wanted["text"],
             trend=_trend(wanted, revision),
             experiment=_named(Experiment, "experiment", wanted),
@@ -78,13 +78,13 @@ class Notes(Resource):
         """Replace its text; for its author and operators."""
         body = taken(NoteText, request, partial=True)
         if "text" in body:
-            edit_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request), **body)
+            edit_note(note_id=id, by=caller(request), scopes=scopes_of(request), **body)
         return Response(self.full_row(id))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002
         """Remove it for good; for its author and operators."""
-        delete_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        delete_note(note_id=id, by=caller(request), scopes=scopes_of(request))
         return HttpResponse(status=204)
 
 
@@ -157,7 +157,7 @@ class Triages(Resource):
         """Decide on a regression; this decision counts instead of earlier ones."""
         wanted = taken(WantedTriage, request)
         row = decide(
-            by=cast("User", request.user),
+            by=caller(request),
             on=Regression(wanted["case"], wanted["variant"], wanted["metric"]),
             decision=Decision(wanted["state"], wanted["reason"], wanted["fixed_by"]),
             seen=wanted["seen"],

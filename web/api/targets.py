@@ -2,7 +2,7 @@
 """Targets: machines that boot kernels. Operators add and change them, and see how they are reached."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -11,7 +11,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.models import HealthCheck, Target, User
+from lab.models import HealthCheck, Target
 from lab.people.permissions import may
 from lab.targets.changes import (
     LEAST_MIB,
@@ -26,7 +26,7 @@ from lab.targets.changes import (
 from lab.targets.drivers import DRIVERS
 from lab.targets.health_checks import ask_check
 from lab.targets.quarantine import release_target
-from web.api.auth import scopes_of
+from web.api.auth import caller, scopes_of
 from web.api.fields import NO_NUL, Body, Text, Truth, Whole, Word, taken
 from web.api.resource import Resource
 from web.api.schema import Mapped
@@ -128,32 +128,32 @@ class Targets(Resource):
     @extend_schema(request=WantedTarget, responses={201: TargetDetail})
     def create(self, request: Request) -> Response:
         """Add a machine."""
-        row = add_target(by=cast("User", request.user), wanted=TargetFields(**taken(WantedTarget, request)))
+        row = add_target(by=caller(request), wanted=TargetFields(**taken(WantedTarget, request)))
         return Response(self.full_row(row.pk), status=201)
 
     @extend_schema(request=WantedTarget, responses=TargetDetail)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Change the given fields; a running boot finishes with the old ones."""
         changes = taken(WantedTarget, request, partial=True)
-        change_target(by=cast("User", request.user), target_id=id, changes=changes)
+        change_target(by=caller(request), target_id=id, changes=changes)
         return Response(self.full_row(id))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002
         """Forget it, if nothing was ever booted there."""
-        remove_target(by=cast("User", request.user), target_id=id)
+        remove_target(by=caller(request), target_id=id)
         return HttpResponse(status=204)
 
     @extend_schema(request=None, responses=TargetDetail)
     @action(detail=True, methods=["post"])
     def release(self, request: Request, id: int) -> Response:  # noqa: A002
         """End its quarantine: it boots again."""
-        release_target(target_id=id, by=cast("User", request.user))
+        release_target(target_id=id, by=caller(request))
         return Response(self.full_row(id))
 
     @extend_schema(request=None, responses=TargetDetail)
     @action(detail=True, methods=["post"])
     def check(self, request: Request, id: int) -> Response:  # noqa: A002
         """Check its health as soon as it is idle."""
-        ask_check(by=cast("User", request.user), target_id=id)
+        ask_check(by=caller(request), target_id=id)
         return Response(self.full_row(id))
