@@ -12,6 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from lab.from_attributes import attributes
 from lab.models import Switch
 from lab.models.bounded import MOST_COUNTED, bounded_count
 from lab.submission.choices import submission_choices
@@ -205,10 +206,7 @@ def _catalogue() -> list[Row]:
             "id": None,
             "experiment": None,
             "kind": Switch.Kind.PATCH,
-            "name": switch.name,
-            "title": switch.title,
-            "author": switch.author,
-            "link": switch.link,
+            **attributes(switch, ("name", "title", "author", "link")),
             "trees": list(switch.trees),
             "requires": list(switch.requires),
             "excludes": list(switch.excludes),

@@ -11,6 +11,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from lab.from_attributes import attributes
 from lab.models import Token, User
 from lab.people.accounts import set_finish_mails
 from lab.people.permissions import ACTIONS, may
@@ -176,10 +177,6 @@ class Login(View):
 def _shown(token: Token) -> Row:
     return {
         "id": token.token_key,
-        "name": token.name,
-        "scopes": token.scopes,
-        "created": token.created,
-        "expiry": token.expiry,
-        "used_at": token.used_at,
+        **attributes(token, ("name", "scopes", "created", "expiry", "used_at")),
         "ended": has_ended(token),
     }

@@ -19,6 +19,7 @@ from rest_framework.response import Response
 
 from lab.errors import FieldRefused, NeedsWorker
 from lab.experiments.spec import SWITCH_MODELS, ExperimentSpec, spec_from_mapping
+from lab.from_attributes import attributes
 from lab.models import Experiment, Fetch
 from lab.models.states import Role
 from lab.submission.duplicates import submit_under_key
@@ -290,14 +291,9 @@ def fetch_line(row: Fetch, request: Request) -> dict[str, Any]:
         "id": row.pk,
         "url": f"{root}api/v1/fetches/{row.pk}/",
         "page": f"{root}fetches/{row.pk}/",
-        "kind": row.kind,
-        "state": row.state,
-        "progress": row.progress,
-        "received_bytes": row.received_bytes,
+        **attributes(row, ("kind", "state", "progress", "received_bytes")),
         "before": fetches_before(row),
-        "created_at": row.created_at,
-        "started_at": row.started_at,
-        "finished_at": row.finished_at,
+        **attributes(row, ("created_at", "started_at", "finished_at")),
         "experiment": row.experiment_id,
     }
 

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from lab.from_attributes import attributes
 from lab.profiles.exact import ExactChange, ExactRow
 from web.views.claims import claim_table, counted
 from web.words import change
@@ -21,17 +22,13 @@ def exact_table(exact_change: ExactChange, *, brief: bool = False) -> dict[str, 
     chance = [row for row in exact_change.rows if not row.of_patch]
     most_patch, most_chance = (_BRIEF_BY_PATCH, _BRIEF_BY_CHANCE) if brief else (len(patch), _MOST_BY_CHANCE)
     return {
-        "variant": exact_change.variant,
-        "base": exact_change.base,
-        "operation": exact_change.operation,
+        **attributes(exact_change, ("variant", "base", "operation", "equal", "doubt")),
         "change": signed(exact_change.change),
         "relative": change(exact_change.after / exact_change.before, fine=True)
         if exact_change.before
         else "",
         "of_patch": signed(exact_change.of_patch),
         "of_chance": signed(exact_change.of_chance),
-        "equal": exact_change.equal,
-        "doubt": exact_change.doubt,
         "patch": [_line(row) for row in patch[:most_patch]],
         "chance": [_line(row) for row in chance[:most_chance]],
         "hidden": max(0, len(chance) - most_chance),

@@ -11,6 +11,7 @@ from typing import Any
 
 from kernels.artifacts.elf import build_id_in, read_build_id
 from kernels.artifacts.elf_sections import Readable
+from lab.from_attributes import attributes
 from lab.profiles.analysis.frame_tree import pack
 from workers.collect.counters import SOURCES, read_counters
 from workers.collect.perfdata import ExpectedKernel, PerfProfile, read_perf_data, read_waits
@@ -135,15 +136,8 @@ def _read(
 
 def _columns(taken: Pass, profile: PerfProfile) -> dict[str, Any]:
     """A profile but for its tree."""
-    return {
-        "kind": taken.kind,
-        "waits": profile.waits,
-        "overhead": taken.overhead,
-        "lost": profile.lost,
-        "throttled": profile.throttled,
-        "truncated": profile.truncated,
-        "kernel_build_id": profile.kernel_build_id,
-    }
+    of_profile = ("waits", "lost", "throttled", "truncated", "kernel_build_id")
+    return {**attributes(taken, ("kind", "overhead")), **attributes(profile, of_profile)}
 
 
 def _account_for_halves(account: _Account, kind: Kind, profile: PerfProfile) -> None:
