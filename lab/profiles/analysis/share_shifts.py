@@ -95,14 +95,14 @@ def compare(counts: Integers, samples: Integers, sides: Sides, *, scale: Scale =
     beside them, and for all of them where LEAST_FREEDOM is not reached.
     """
     ours, theirs = sides.group == sides.candidate, sides.group == sides.base
-    base, candidate = (_level(counts, samples, own, scale) for own in (theirs, ours))
+    base, candidate = (level(counts, samples, own, scale) for own in (theirs, ours))
     p = np.full(len(counts), np.nan)
     tested = _tested(counts, samples, ours | theirs)
     if sides.freedom >= LEAST_FREEDOM and ours.any() and theirs.any() and tested.any():
         # The factor is estimated from the tested frames only: small ones would blur the typical one.
         p[tested] = _p_values(counts[tested], samples, sides, scale)
     half = [
-        _level(np.full((1, len(samples)), 0.5 / max(own.sum(), 1)), samples, own, scale)
+        level(np.full((1, len(samples)), 0.5 / max(own.sum(), 1)), samples, own, scale)
         for own in (theirs, ours)
     ]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -110,8 +110,8 @@ def compare(counts: Integers, samples: Integers, sides: Sides, *, scale: Scale =
     return Shifts(base, candidate, np.nan_to_num(log_ratio, nan=0.0, posinf=0.0, neginf=0.0), p, adjusted(p))
 
 
-def _level(counts: Integers | Floats, samples: Integers, own: Flags, scale: Scale) -> Floats:
-    """Share over all of a side's samples, or samples a boot; 0 where there are none."""
+def level(counts: Integers | Floats, samples: Integers, own: Flags, scale: Scale) -> Floats:
+    """Return the share over all of a side's samples, or samples a boot; 0 where there are none."""
     over = float(samples[own].sum() if scale == "shares" else own.sum())
     return np.asarray(counts[:, own].sum(axis=1) / max(over, 1.0), dtype=float)
 
@@ -156,7 +156,7 @@ class Interval:
 def intervals(counts: Integers, samples: Integers, group: Integers, which: int) -> Interval:
     """Shares of one group over all its boots. Arguments as in `compare`."""
     own = group == which
-    share = _level(counts, samples, own, "shares")
+    share = level(counts, samples, own, "shares")
     nothing = np.full(len(counts), np.nan)
     freedom = int(group.size - np.unique(group).size)
     if freedom < LEAST_FREEDOM or not samples[own].any():

@@ -26,6 +26,7 @@ from lab.profiles.analysis.share_shifts import (
     Shifts,
     Sides,
     adjusted,
+    level,
 )
 
 # A frame is tested if this many boots, of both sides together, wait in it: waits in fewer boots are chance, however long.
@@ -41,7 +42,7 @@ def compare_waits(times: Integers, whole: Integers, sides: Sides, *, scale: Scal
     "shares" its share of all waiting. Returns what share_shifts.compare does, with levels in ns a boot, or shares.
     """
     ours, theirs = sides.group == sides.candidate, sides.group == sides.base
-    base, candidate = (_level(times, whole, own, scale) for own in (theirs, ours))
+    base, candidate = (level(times, whole, own, scale) for own in (theirs, ours))
     p = np.full(len(times), np.nan)
     tested = _tested(times, whole, ours | theirs, scale)
     if sides.freedom >= LEAST_FREEDOM and ours.any() and theirs.any() and tested.any():
@@ -54,18 +55,18 @@ def compare_waits(times: Integers, whole: Integers, sides: Sides, *, scale: Scal
 def wait_intervals(times: Integers, group: Integers, which: int) -> Interval:
     """Time waited a boot by one group, ns, with its 95 % interval between boots: `share` of the answer is that time."""
     own = group == which
-    level = _level(times, times, own, "samples")
+    waited = level(times, times, own, "samples")
     nothing = np.full(len(times), np.nan)
     freedom = int(group.size - np.unique(group).size)
     if freedom < LEAST_FREEDOM or not own.any():
-        return Interval(level, nothing, nothing)
+        return Interval(waited, nothing, nothing)
     values = np.sqrt(times)
     variance, known = _variance(values, times, group, freedom)
     middle = values[:, own].mean(axis=1)
     half = scipy.stats.t.ppf(0.975, known) * np.sqrt(variance / own.sum())
     # The mean of squares is the square of the mean plus the variance.
     low, high = np.maximum(middle - half, 0.0) ** 2, (middle + half) ** 2 + variance
-    return Interval(level, np.minimum(low, level), np.maximum(high, level))
+    return Interval(waited, np.minimum(low, waited), np.maximum(high, waited))
 
 
 def _values(times: Integers, whole: Integers, scale: Scale) -> Floats:
@@ -74,12 +75,6 @@ def _values(times: Integers, whole: Integers, scale: Scale) -> Floats:
         return np.asarray(np.sqrt(times), dtype=float)
     shares = np.clip(times / np.maximum(whole, 1), 0.0, 1.0)
     return np.asarray(np.arcsin(np.sqrt(shares)) * np.sqrt(max(float(whole.mean()), 1.0)), dtype=float)
-
-
-def _level(times: Integers, whole: Integers, own: Flags, scale: Scale) -> Floats:
-    """Nanoseconds a boot, or the share of all that a side's boots waited; 0 where there are none."""
-    over = float(whole[own].sum()) if scale == "shares" else float(own.sum())
-    return np.asarray(times[:, own].sum(axis=1) / max(over, 1.0), dtype=float)
 
 
 def _tested(times: Integers, whole: Integers, own: Flags, scale: Scale) -> Flags:
