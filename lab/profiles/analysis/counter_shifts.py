@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
+from lab.profiles.analysis.share_shifts import LEAST_FREEDOM, adjusted
 from lab.statistics.block_model import BASE, CANDIDATE, ROUNDING, BlockLayout, Floats, guarded, pooled
 from lab.statistics.estimate import LEAST_BLOCKS
 from lab.statistics.rank_test import GUARD
 
-# With fewer degrees of freedom the variation between boots is a guess.
-LEAST_FREEDOM = 3
 # q is doubled: counters go together, and of a hundred a few have boots that agree by luck (docs/design/profiles.md has the rates).
 CAUTION = 2
 MOST_LOG = 700.0
@@ -50,14 +48,7 @@ def counter_shifts(values: Floats, layout: BlockLayout) -> CounterShifts:
         if _comparable(part):
             for name, estimated in _of_one_layout(values[np.ix_(rows, mask)], part).items():
                 columns[name][rows] = estimated
-    p = columns["p"]
-    q = p.copy()
-    estimated = np.isfinite(p)
-    if estimated.any():
-        q[estimated] = np.minimum(
-            CAUTION * scipy.stats.false_discovery_control(p[estimated], method="bh"), 1.0
-        )
-    return CounterShifts(columns["ratio"], columns["low"], columns["high"], p, q)
+    return CounterShifts(**columns, q=adjusted(columns["p"], CAUTION))
 
 
 def _comparable(layout: BlockLayout) -> bool:

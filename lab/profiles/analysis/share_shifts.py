@@ -135,12 +135,12 @@ def _p_values(counts: Integers, samples: Integers, sides: Sides, scale: Scale) -
     return np.asarray(2 * scipy.stats.t.sf(t, spread.freedom), dtype=float)
 
 
-def adjusted(p: Floats) -> Floats:
-    """q-values after Benjamini and Hochberg, for one of FAMILIES on a page; NaN stays and does not count."""
+def adjusted(p: Floats, families: int = FAMILIES) -> Floats:
+    """Return q-values after Benjamini and Hochberg, for one of so many families on a page; NaN stays and does not count."""
     q = p.copy()
     known = np.isfinite(p)
     if known.any():
-        q[known] = np.minimum(FAMILIES * scipy.stats.false_discovery_control(p[known], method="bh"), 1.0)
+        q[known] = np.minimum(families * scipy.stats.false_discovery_control(p[known], method="bh"), 1.0)
     return q
 
 
