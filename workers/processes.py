@@ -8,6 +8,7 @@ import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from kernels.processes.stats import family_of
 
@@ -81,3 +82,13 @@ def _size_written(file: Path) -> int:
 def _flags(file: Path) -> int:
     lines = (file.parent.parent / "fdinfo" / file.name).read_text().splitlines()
     return next((int(line.split()[1], 8) for line in lines if line.startswith("flags:")), 0)
+
+
+def end_at_sigterm() -> None:
+    """Let SIGTERM raise SystemExit in this process, once: a second one would interrupt what the first one ends in good order."""
+    signal.signal(signal.SIGTERM, _leave)
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
 
 from django.urls import reverse
 
 from lab.environment import for_own_processes
 from lab.people.sign_in import LASTS_S, issue_secret
 from workers.local import Say
+from workers.processes import end_at_sigterm
 
 # The worker returns its work to the queue; a guest takes some seconds to end.
 STOP_S = 30.0
@@ -36,7 +36,7 @@ def serve(port: int, *, say: Say) -> int:
     web = [str(gunicorn), "--bind", f"127.0.0.1:{port}", "--threads", "4", "--log-level", "warning"]
     # gunicorn's own 2 s are shorter than a user's pause between two clicks: the next request would meet a closing connection.
     web += ["--keep-alive", "75", "--worker-class", "web.slowclients.PatientWorker"]
-    signal.signal(signal.SIGTERM, _terminate)
+    end_at_sigterm()
     say(sign_in_line(port))
     try:
         with _beside([sys.executable, "-m", "workers.labctl", "work", "--local"]):
@@ -61,9 +61,3 @@ def _beside(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _terminate(_number: int, _frame: object) -> NoReturn:
-    # One signal is enough: a second would interrupt the shutdown.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit

@@ -2,9 +2,8 @@
 """`labctl work`: this machine's worker, beside the web server or as part of a fleet."""
 
 import logging
-import signal
 from threading import Event
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from django.conf import settings
@@ -16,6 +15,7 @@ from workers.crew import run_crew
 from workers.ctl.options import Local, on_this_machine
 from workers.fetching import fetching
 from workers.initrds import remove_initrds
+from workers.processes import end_at_sigterm
 from workers.work import delivering, only_worker, work
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def _take_post(kind: str, name: str = "") -> int:
 
 
 def _work_alone() -> None:
-    signal.signal(signal.SIGTERM, _terminate)
+    end_at_sigterm()
     with only_worker(settings.HOME):
         for line in (*local.sweep(), *remove_initrds(settings.HOME)):
             log.info("removed what a killed process left: %s", line)
@@ -86,9 +86,3 @@ def _work_alone() -> None:
         except (KeyboardInterrupt, SystemExit):
             log.info("stopped; nothing is lost")
             raise typer.Exit(0) from None
-
-
-def _terminate(_number: int, _frame: object) -> NoReturn:
-    # One signal is enough: a second would interrupt the return of the work.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit
