@@ -47,22 +47,22 @@ def cells(
         made = map(
             ShareCell,
             shares.tolist(),
-            _known(interval.low[places]),
-            _known(interval.high[places]),
-            _known(moved.log_ratio[places]) if moved else nothing,
-            _known(moved.q[places]) if moved else nothing,
-            nothing if unit == "samples" else _known(level),
+            known(interval.low[places]),
+            known(interval.high[places]),
+            known(moved.log_ratio[places]) if moved else nothing,
+            known(moved.q[places]) if moved else nothing,
+            nothing if unit == "samples" else known(level),
             repeat(unit),
         )
         columns.append(list(made))
     return list(zip(*columns, strict=True))
 
 
-def _known(values: Floats) -> list[float | None]:
+def known(values: Floats) -> list[float | None]:
     """Return values with None for each NaN, which means no value in an array."""
-    known = values.astype(object)
-    known[np.isnan(values)] = None
-    listed: list[float | None] = known.tolist()
+    numbers = values.astype(object)
+    numbers[np.isnan(values)] = None
+    listed: list[float | None] = numbers.tolist()
     return listed
 
 

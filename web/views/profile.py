@@ -215,8 +215,8 @@ def _differences(page: ProfilePage, base: ProfileColumn, chosen: ProfileColumn) 
 def _halves(files: dict[str, str], around: str) -> list[dict[str, str]]:
     """Return the addresses of the halves of a sandwich by form, each with a label."""
     return [
-        {"label": label} | {form: f"{files[form]}&{urlencode({half: around})}" for form in ("svg", "folded")}
-        for half, label in (("callers", "callers"), ("callees", "callees"))
+        {"label": half} | {form: f"{files[form]}&{urlencode({half: around})}" for form in ("svg", "folded")}
+        for half in ("callers", "callees")
     ]
 
 

@@ -27,6 +27,7 @@ from lab.profiles.analysis.frame_alignment import Flags, UnitedTree
 from lab.profiles.analysis.frame_tree import FrameTree
 from lab.profiles.analysis.share_shifts import CERTAIN, Floats, Shifts
 from lab.profiles.analysis.weight_unit import amount_name
+from lab.profiles.cells import known
 from lab.profiles.difference import Difference
 from lab.profiles.exports.stacks import write_two_counts
 from lab.profiles.exports.svg import Paint, write_svg
@@ -76,18 +77,11 @@ def _held(tree: UnitedTree, samples: np.ndarray[Any, np.dtype[np.int64]]) -> Fla
 
 
 def _shifts(shifts: Shifts, keep: Flags, suffix: str) -> dict[str, list[float | None]]:
+    # Digits that no reader needs would be most of the file.
     return {
-        f"log_ratio{suffix}": _rounded(shifts.log_ratio[keep], 3),
-        f"q{suffix}": _rounded(shifts.q[keep], 6),
+        f"log_ratio{suffix}": known(np.round(shifts.log_ratio[keep], 3)),
+        f"q{suffix}": known(np.round(shifts.q[keep], 6)),
     }
-
-
-def _rounded(values: Floats, digits: int) -> list[float | None]:
-    """Round values and put None for NaN; digits that no reader needs would be most of the file."""
-    rounded: list[float | None] = np.round(values, digits).tolist()
-    for place in np.flatnonzero(np.isnan(values)).tolist():
-        rounded[place] = None
-    return rounded
 
 
 def write_folded_pair(difference: Difference) -> str:
