@@ -30,7 +30,11 @@ def send_compiled_files(builder: Builder) -> None:
 def _exchange(builder: Builder, done: str, move: Callable[[Store, CompiledFiles], int]) -> None:
     """Log an error instead of raising it, and count it among the front's events, which operators see."""
     try:
-        if builder.compiled_files and (store := lab_store()) and (many := move(store, builder.compiled_files)):
+        if (
+            builder.compiled_files
+            and (store := lab_store())
+            and (many := move(store, builder.compiled_files))
+        ):
             log.info("%d compiled files %s", many, done)
     except (LabError, KernelsError, OSError) as exc:
         log.warning("compiled files are not exchanged: %s", exc)

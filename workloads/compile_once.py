@@ -53,7 +53,8 @@ def compile_once(product: Product, root: Path) -> Path:
 
 def _key(product: Product) -> str:
     command = (product.compiler, *product.flags, *product.libraries)
-    key = hashlib.sha256("\0".join([*command, _version(product.compiler, product.error)]).encode())
+    version = _version(product.compiler, product.error)  # type: ignore[arg-type]  an exception's class has a hash
+    key = hashlib.sha256("\0".join([*command, version]).encode())
     for path in product.files:
         key.update(f"\0{path.name}\0".encode() + path.read_bytes())
     return key.hexdigest()[:16]
@@ -76,9 +77,7 @@ def _run(command: Sequence[str], what: str, error: type[Exception]) -> str:
     except subprocess.TimeoutExpired as exc:
         raise error(f"{compiler} did not compile {what} within {_DEADLINE_S} s") from exc
     if "No space left on device" in done.stderr:
-        raise ProgramDiskFull(
-            f"the disk filled up while {what} was compiled; free some space", done.stderr
-        )
+        raise ProgramDiskFull(f"the disk filled up while {what} was compiled; free some space", done.stderr)
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error:" in line), "no error line")
         raise error(f"{what} does not compile: {first}", done.stderr)

@@ -85,7 +85,9 @@ def extract_tree(tree: SourceTree, tree_id: str, directory: Path) -> None:
         raise GitFailed(f"not all files of {tree.name} could be written to {directory}", detail)
 
 
-def extract_changes(tree: SourceTree, from_tree: str, to_tree: str, directory: Path) -> tuple[ChangedFile, ...]:
+def extract_changes(
+    tree: SourceTree, from_tree: str, to_tree: str, directory: Path
+) -> tuple[ChangedFile, ...]:
     """Turn a directory with `from_tree` into `to_tree`, touching only the files that differ, which are returned.
 
     A file is replaced, never written into: it may be shared with another directory. Raises TreeUnreadable.

@@ -248,9 +248,7 @@ def _variant(profiles: Sequence[Profile], valid: Sequence[Profile]) -> ProfiledV
 
 
 def _boot(profile: Profile) -> ProfiledBoot:
-    return from_attributes(
-        ProfiledBoot, profile, block=profile.run.block, doubts=tuple(profile.run.invalid)
-    )
+    return from_attributes(ProfiledBoot, profile, block=profile.run.block, doubts=tuple(profile.run.invalid))
 
 
 def watched(profiles: CaseProfiles) -> tuple[str, ...]:

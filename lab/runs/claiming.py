@@ -195,7 +195,7 @@ def _may_boot(target: Target) -> bool:
     return usable and not Run.objects.filter(target=target, state=RunState.RUNNING).exists()
 
 
-def _take(run_id: int, target: Target, by: str) -> Claim | None:
+def _take(run_id: int, target: Target, by: str, lease_s: float | None = None) -> Claim | None:
     """Claim a run for a target whose row is locked."""
     run = Run.objects.select_related("experiment").only(*_PLACE).get(pk=run_id)
     if run.target_id not in (None, target.pk):
@@ -203,7 +203,7 @@ def _take(run_id: int, target: Target, by: str) -> Claim | None:
     if run.experiment.group and run.target_id is None and not take_block(run, target):
         return None
     claim = Claim("run", run_id, secrets.token_hex(16), target.name)
-    taken = _taken(claim, by) | {"target": target, "lost_on": None, "lost_at": None}
+    taken = _taken(claim, by, lease_s) | {"target": target, "lost_on": None, "lost_at": None}
     if not move(Run, run_id, RunState.QUEUED, RunState.RUNNING, **taken):
         return None
     _start(Experiment.objects.filter(pk=run.experiment_id))
@@ -249,7 +249,7 @@ def _start_one(experiment_id: int) -> None:
     move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING, started_at=now)
 
 
-def _taken(claim: Claim, by: str, lease_s: float | None = None) -> dict[str, Any]:
+def _taken(claim: Claim, by: str, lease_s: float | None) -> dict[str, Any]:
     return {
         "claimed_by": by,
         "token": claim.token,

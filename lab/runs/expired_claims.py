@@ -83,11 +83,7 @@ def _unrenewed(rows: list[Build | Run]) -> set[str]:
         del _seen[gone]
     for lease in leases:
         _seen.setdefault(lease, now)
-    return {
-        token
-        for token, lease in leases
-        if now - _seen[token, lease] > _SEEN_PERIODS * lease_seconds()
-    }
+    return {token for token, lease in leases if now - _seen[token, lease] > _SEEN_PERIODS * lease_seconds()}
 
 
 def _give_up(claim: Claim, attempts: int) -> bool:

@@ -123,9 +123,7 @@ def _difference(
     if not unit * sd:
         return SwitchEffect(term, why=f"{said} in the metric's unit; boots of a variant agree exactly")
     low, high, p_value = _interval(estimate, unit * sd, freedom)
-    return SwitchEffect(
-        term, p_value=p_value, why=f"{said} ({low:+.4g} to {high:+.4g}) in the metric's unit"
-    )
+    return SwitchEffect(term, p_value=p_value, why=f"{said} ({low:+.4g} to {high:+.4g}) in the metric's unit")
 
 
 def _effect(term: On, estimate: float, unit: float, sd: float | None, freedom: int) -> SwitchEffect:

@@ -128,7 +128,7 @@ def _accepted(request: HttpRequest, spec: ExperimentSpec, *, origin: str, form: 
 
 
 def _origin(number: str) -> Experiment | None:
-    return Experiment.objects.filter(pk=row_number(number)).first()
+    return Experiment.objects.filter(pk=row_number(number) or 0).first()
 
 
 def _cloned(request: HttpRequest) -> FormPage | None:

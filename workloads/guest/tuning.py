@@ -25,9 +25,9 @@ class Tuning(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    governor: (
-        Annotated[str, StringConstraints(min_length=1, max_length=30, pattern=r"^[a-z_]+$")] | None
-    ) = None
+    governor: Annotated[str, StringConstraints(min_length=1, max_length=30, pattern=r"^[a-z_]+$")] | None = (
+        None
+    )
     turbo: StrictBool | None = None
     smt: StrictBool | None = None
     isolcpus: str | None = None
