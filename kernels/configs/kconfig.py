@@ -126,6 +126,9 @@ class _Reader:
             self.found.symbols.setdefault(self.symbol, []).append(self.definition)
         elif kind == "if":
             self.blocks.append(_Block(kind, [rest]))
+        elif kind == "comment":
+            # What it depends on is its own, not that of the block around it.
+            self.definition = ConfigDefinition(where, [])
         elif kind in ("menu", "choice"):
             self.blocks.append(_Block(kind, [], where))
 

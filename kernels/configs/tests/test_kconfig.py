@@ -60,6 +60,13 @@ def test_conditions_of_the_blocks_around_a_symbol_count(tmp_path: Path) -> None:
     assert read_kconfig(sources).symbols["FREE"][0].depends == []
 
 
+def test_what_a_comment_depends_on_is_not_the_condition_of_its_menu(tmp_path: Path) -> None:
+    text = 'menu "a"\ncomment "X needs OLD off"\n\tdepends on OLD\nconfig X\n\tbool "x"\n\tdepends on !OLD\nendmenu\n'
+    sources = write(tmp_path, Kconfig=text)
+    assert read_kconfig(sources).symbols["X"][0].depends == ["!OLD"]
+    assert why(sources, "CONFIG_X=y", {"OLD": "y"}).endswith("it needs CONFIG_OLD off")
+
+
 def test_the_definition_nearest_to_being_met_is_told(tmp_path: Path) -> None:
     text = 'config X\n\tbool "x"\n\tdepends on ARM && SOC\nconfig X\n\tbool "x"\n\tdepends on X86\n'
     assert why(write(tmp_path, Kconfig=text), "CONFIG_X=y", {}).endswith("it needs CONFIG_X86")
