@@ -190,7 +190,10 @@ def _expand(text: str) -> str:
 
 def off_parts(expression: str, config: Mapping[str, str]) -> list[str]:
     """Return the parts of `a && b && c` that are false under a config, as written."""
-    return [part for part in _conjuncts(_quoted_calls(expression)) if not _Expression(part, config).value()]
+    text = _quoted_calls(expression)
+    if match := _CONDITION.fullmatch(text):  # depends on X if Y, since Linux 7.0
+        text = match[1] if _Expression(match[2], config).value() else "y"
+    return [part for part in _conjuncts(text) if not _Expression(part, config).value()]
 
 
 def _quoted_calls(expression: str) -> str:
