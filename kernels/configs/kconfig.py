@@ -17,6 +17,7 @@ from kernels.architecture import BUILT
 # The kernel has 1,700 files with 6 MB.
 MAX_FILE_BYTES = 1 << 20
 MAX_ALL_BYTES = 64 << 20
+# A longer line is ignored.
 MAX_LINE = 4096
 MAX_DEPTH = 60
 # The variables of the kernel's Makefile that Kconfig's source lines use.
@@ -150,7 +151,10 @@ class _Reader:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines by number, with continuations joined, without comments, help texts and blank lines."""
+    """Yield lines by number, with continuations joined, without comments, help texts, blank and overlong lines.
+
+    Each run of blanks becomes one, since a search in a long run takes quadratic time.
+    """
     help_indent, in_help, joined = -1, False, ""
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.expandtabs()
@@ -163,10 +167,10 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if line.endswith("\\"):
             joined += line[:-1] + " "
             continue
-        whole, joined = _uncommented((joined + line).strip()), ""
+        whole, joined = " ".join(_uncommented((joined + line).strip()).split()), ""
         if _HELP.fullmatch(whole):
             in_help = True
-        elif whole:
+        elif 0 < len(whole) <= MAX_LINE:
             yield number, whole
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,19 @@ def test_a_changed_file_counts_before_the_bases(tmp_path: Path) -> None:
 def test_a_name_that_no_file_can_have_is_no_file(tmp_path: Path, name: str) -> None:
     sources = write(tmp_path / "tree", Kconfig=f'source "{name}"\nconfig X\n')
     assert set(read_kconfig(sources).symbols) == {"X"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "select Y" + " " * 200_000 + "z",
+        "source" + " " * 200_000 + '"x"y',
+        "depends on " + "$(a) && " * 100_000 + "B",
+    ],
+    ids=["blanks of a select", "blanks of a source", "calls"],
+)
+def test_a_long_line_costs_linear_time(tmp_path: Path, line: str) -> None:
+    sources = write(tmp_path, Kconfig=f'config X\n\tbool "x" if Z\n\t{line}\n')
+    began = time.process_time()
+    assert why(sources, "CONFIG_X=y", {}).endswith("it can only be set with CONFIG_Z")
+    assert time.process_time() - began < 2
