@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.configs.kconfig import off_parts, read_kconfig
+from kernels.configs.kconfig import MAX_ALL_BYTES, off_parts, read_kconfig
 from kernels.configs.request import Fragment, read_fragment
 from kernels.configs.unmet import explain
 from kernels.errors import ConfigRejected
@@ -130,3 +130,10 @@ def test_a_long_line_costs_linear_time(tmp_path: Path, line: str) -> None:
     began = time.process_time()
     assert why(sources, "CONFIG_X=y", {}).endswith("it can only be set with CONFIG_Z")
     assert time.process_time() - began < 2
+
+
+def test_many_symbols_in_many_blocks_take_bounded_memory(tmp_path: Path) -> None:
+    text = 'if A\nconfig FIRST\n\tbool "f"\n' + "if A\n" * 4_000 + "config B\n" * 4_000
+    symbols = read_kconfig(write(tmp_path, Kconfig=text)).symbols
+    assert symbols["FIRST"][0].depends == ["A"]
+    assert sum(len(each.depends) for each in symbols["B"]) <= MAX_ALL_BYTES // 8
