@@ -10,6 +10,8 @@ from kernels.configs.request import Assignment
 from kernels.errors import ConfigRejected
 
 _NAMED = 6
+# Requests for which the nearest symbols are looked up: a kernel has 20,000, and each look-up compares all of them.
+_SUGGESTED = 5
 
 
 def explain(missing: Sequence[Assignment], config: Mapping[str, str], sources: Sequence[Path]) -> None:
@@ -20,17 +22,20 @@ def explain(missing: Sequence[Assignment], config: Mapping[str, str], sources: S
     """
     kconfig = read_kconfig(sources)
     counted = [line for line in missing if line.symbol in kconfig.symbols or not line.optional]
-    reasons = [_reason(line, kconfig, config) for line in counted]
+    reasons = [
+        _reason(line, kconfig, config, suggest=number < _SUGGESTED) for number, line in enumerate(counted)
+    ]
     if reasons:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ConfigRejected(reasons[0] + more, "\n".join(reasons))
 
 
-def _reason(line: Assignment, kconfig: Kconfig, config: Mapping[str, str]) -> str:
+def _reason(line: Assignment, kconfig: Kconfig, config: Mapping[str, str], *, suggest: bool) -> str:
     where = f'{line} (fragment "{line.fragment}" line {line.line})'
     definitions = kconfig.symbols.get(line.symbol)
     if not definitions:
-        return f"{where}: the tree has no such symbol{_nearest(line.symbol, kconfig)}"
+        nearest = _nearest(line.symbol, kconfig) if suggest else ""
+        return f"{where}: the tree has no such symbol{nearest}"
     got = config.get(line.symbol, "n")
     reason = _why_on(line, kconfig, config) if line.value == "n" else ""
     if not reason and (got == "n" or (got == "m" and line.value == "y")):

@@ -137,3 +137,12 @@ def test_many_symbols_in_many_blocks_take_bounded_memory(tmp_path: Path) -> None
     symbols = read_kconfig(write(tmp_path, Kconfig=text)).symbols
     assert symbols["FIRST"][0].depends == ["A"]
     assert sum(len(each.depends) for each in symbols["B"]) <= MAX_ALL_BYTES // 8
+
+
+def test_many_unknown_symbols_are_told_in_no_time(tmp_path: Path) -> None:
+    symbols = "".join(f'config DRIVER_OF_A_CHIP_{number}\n\tbool "x"\n' for number in range(4_000))
+    lines = "".join(f"CONFIG_DRIVERS_OF_CHIP_{number}=y\n" for number in range(300))
+    sources = write(tmp_path, Kconfig=symbols)
+    began = time.process_time()
+    assert "did you mean CONFIG_DRIVER_OF_A_CHIP_" in why(sources, lines, {})
+    assert time.process_time() - began < 10
