@@ -14,8 +14,10 @@ from pathlib import PurePosixPath
 from kernels.errors import Unplaceable
 from kernels.repair.indentation import Indentation
 
+# With what must follow the word, for a help text may begin a line with it: "if you have such a card".
 _KCONFIG_ENTRY = re.compile(
-    r"(?:config|menuconfig|menu|endmenu|if|endif|source|comment|choice|endchoice|mainmenu)\b"
+    r"(?:menu)?config \w+|choice|end(?:if|menu|choice)( ?#.*)?|(?:menu|mainmenu|comment|[or]*source) [\"'$].*"
+    r"|if (?:[A-Z0-9_!&|()=<>\"$ ]|\b[ymn]\b)+"
 )
 _KCONFIG_OPTION = re.compile(
     r"(?:bool|tristate|int|hex|string|def_bool|def_tristate|default|depends on|select|imply|range|prompt|help|option|modules"
@@ -108,7 +110,7 @@ class AddedLines:
 
 
 def _in_kconfig(bare: str, previous: str) -> str:
-    if _KCONFIG_ENTRY.match(bare):
+    if _KCONFIG_ENTRY.fullmatch(_with_single_blanks(bare)):
         return ""
     # A help text is the last of an entry, and its lines may begin with any word.
     helps = previous.startswith("\t  ") or previous.strip() == "help"

@@ -60,6 +60,16 @@ def test_a_help_text_does_not_end_at_a_line_that_begins_like_an_option() -> None
     assert patch.diff.endswith("".join(f"+{line}\n" for line in new.split("\n")[:-1]))
 
 
+def test_a_help_text_does_not_end_at_a_line_that_begins_like_an_entry() -> None:
+    before = {"Kconfig": 'config POOL\n\tbool "Pool"\n\thelp\n\t  Tickets.\n'}
+    help_text = ("if you have a pool,", "comment on it, or", "choice is hard: the", "source is open.")
+    entries = ("if POOL=y && (!SMP || UML)", "comment 'Peeks'", 'menu "Pools"', "endmenu", "endif # POOL")
+    new = "".join(f"\t  {line}\n" for line in help_text) + "\n" + "".join(f"{line}\n" for line in entries)
+    after = {"Kconfig": before["Kconfig"] + new}
+    (patch,) = take_in(stripped(diff_of(before, after)).encode(), reader(before)).series.patches
+    assert patch.diff.endswith("".join(f"+{line}\n" for line in new.split("\n")[:-1]))
+
+
 THREE = {"x.h": "int a;\n\tint b;\nint c;\n"}
 
 
