@@ -130,7 +130,7 @@ class Alignment:
         for number, piece in enumerate(self.hunk.pieces):
             self._restore_blanks(states)
             self._accept(states, number)
-            states = self._read(states, piece, first=number < HEADER_TAILS)
+            states = self._read(states, piece, number)
             if not states:
                 break
         self._restore_blanks(states)
@@ -245,13 +245,17 @@ class Alignment:
         if better:
             self.found[effect] = reading
 
-    def _read(self, states: _States, piece: str, *, first: bool) -> _States:
+    def _read(self, states: _States, piece: str, number: int) -> _States:
         """The states after one more piece."""
         after: _States = {}
         bare = squash(piece)
+        first = number < HEADER_TAILS
+        # No mailer puts a blank line between the halves of a line: what follows one is other text.
+        before = self.hunk.pieces[number - 1].strip() if number else ""
+        half = bool(bare and before) and piece[0] not in "+-"
         for state, (cost, paths) in states.items():
             for path in paths:
-                for reached, more, reading in self._ways(state, path, piece, bare):
+                for reached, more, reading in self._ways(state, path, piece, bare, half=half):
                     self._put(after, reached, cost + more, reading)
                 if first and bare and path is None and not state[4] and piece[0] not in "+-":
                     # the tail of a header that was wrapped
@@ -259,9 +263,12 @@ class Alignment:
         return after
 
     def _ways(
-        self, state: _State, path: _Path | None, piece: str, bare: str
+        self, state: _State, path: _Path | None, piece: str, bare: str, *, half: bool
     ) -> Iterator[tuple[_State, int, _Path | None]]:
-        """Yield the readings of a piece in a state: the next state, the cost of the damage, the lines so far."""
+        """Yield the readings of a piece in a state: the next state, the cost of the damage, the lines so far.
+
+        half: it may be the other half of an added line.
+        """
         place, old, removed, added, rest = state
         mark = piece[:1]
         if rest:
@@ -275,7 +282,7 @@ class Alignment:
             yield state, 0, _step(path, "\\")
         if mark == "+":
             yield (place, old, removed, added + 1, ""), 0, _step(path, "+", piece[1:])
-        if path is not None and path.side == "+" and bare and mark not in ("+", "-"):
+        if half and path is not None and path.side == "+":
             joined = path.text.rstrip() + self.hunk.joiner + piece.strip()
             yield state, 1, _step(path.before, "+", joined)
         if old < self.hunk.old_count:

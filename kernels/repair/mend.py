@@ -8,6 +8,7 @@ as its certain neighbours are (without such neighbours: exactly at its line numb
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kernels.diffs.unified import NO_NEWLINE, FileDiff, Hunk, ends_well, is_no_newline, is_signature
 from kernels.errors import Unplaceable
@@ -119,12 +120,12 @@ def mend_new_file(file: DamagedFile, *, last: bool) -> Mended:
 def _new_lines(hunk: DamagedHunk, *, last: bool) -> tuple[list[str], int]:
     """Return the lines of a new file, NO_NEWLINE behind the last if it has none, and how many were wrapped.
 
-    Since all its lines are added ones, a piece without `+` can only be the other half of the line before it; after the
+    Since all its lines are added ones, a piece without `+` right behind a line can only be the other half of it; after the
     last line it may also be other text, if that may follow. Raises Unplaceable.
     """
     lines: list[str] = []
     joined = count = 0
-    for piece in hunk.pieces:
+    for before, piece in pairwise(("", *hunk.pieces)):
         following = bool(piece.strip()) and not is_signature(piece)
         if piece.startswith("+"):
             lines.append(piece[1:])
@@ -132,6 +133,8 @@ def _new_lines(hunk: DamagedHunk, *, last: bool) -> tuple[list[str], int]:
         elif is_no_newline(piece):
             lines.append(NO_NEWLINE)
         elif following and lines and lines[-1] != NO_NEWLINE and not (last and count == hunk.new_count):
+            if not before.strip():
+                raise Unplaceable("other text stands between its lines")
             lines[-1] = lines[-1].rstrip() + hunk.joiner + piece.strip()
             joined += 1
         elif following and lines and last and lines[-1] != NO_NEWLINE:

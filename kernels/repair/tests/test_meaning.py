@@ -83,6 +83,21 @@ def test_an_added_line_that_the_header_does_not_count_is_not_left_out(body: str)
         take_in(f"--- a/x.h\n+++ b/x.h\n@@ -1,3 +1,4 @@\n{body}".encode(), reader(THREE))
 
 
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("--- a/x.h\n+++ b/x.h\n@@ -1,3 +1,5 @@\n", "int a;\n+int x;\n{text}+int y;\nint b;\nint c;\n"),
+        ("--- /dev/null\n+++ b/n.h\n@@ -0,0 +1,2 @@\n", "+int x;\n{text}+int y;\n"),
+    ],
+    ids=["in a file", "in a new file"],
+)
+def test_a_remark_between_added_lines_does_not_become_part_of_one(head: str, body: str) -> None:
+    half = take_in((head + body.format(text="// half\n")).encode(), reader(THREE)).series.patches[0]
+    assert "+int x; // half\n" in half.diff
+    with pytest.raises(PatchRejected, match="counts disagree|other text stands between"):
+        take_in((head + body.format(text="\nWhy here?\n\n")).encode(), reader(THREE))
+
+
 def test_a_rule_of_dashes_behind_a_patch_is_none_of_its_lines() -> None:
     mail = "--- a/x.h\n+++ b/x.h\n@@ -1,3 +1,4 @@\nint a;\n+int x;\nint b;\nint c;\n-----\nAda\n"
     assert "+int x;\n" in take_in(mail.encode(), reader(THREE)).series.patches[0].diff
