@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kernels.diffs.unified import is_no_newline, is_signature
 from kernels.errors import Unplaceable
 from kernels.repair.base_text import BaseText, squash
-from kernels.repair.damage import DamagedHunk
+from kernels.repair.damage import GIANT_LINE, DamagedHunk
 
 # Steps for a whole submission: some 10 s. Real archived mails take at most 50,000.
 MAX_STEPS = 1_000_000
@@ -122,7 +122,7 @@ class Alignment:
 
     def best(self) -> Reading | None:
         """Return the reading with the least damage; None if there is none. Raises Unplaceable if it is not the only one."""
-        if not self.hunk.old_count:
+        if not self.hunk.old_count or max(map(len, self.hunk.pieces), default=0) > GIANT_LINE:
             return None
         starts = self._starts()
         self.effort.spend(len(starts))
@@ -282,7 +282,7 @@ class Alignment:
             yield state, 0, _step(path, "\\")
         if mark == "+":
             yield (place, old, removed, added + 1, ""), 0, _step(path, "+", piece[1:])
-        if half and path is not None and path.side == "+":
+        if half and path is not None and path.side == "+" and len(path.text) < GIANT_LINE:
             joined = path.text.rstrip() + self.hunk.joiner + piece.strip()
             yield state, 1, _step(path.before, "+", joined)
         if old < self.hunk.old_count:

@@ -15,7 +15,7 @@ from kernels.errors import Unplaceable
 from kernels.repair.added_lines import AddedLines
 from kernels.repair.alignment import Effort, Reading
 from kernels.repair.base_text import MAX_PLACES, BaseText, squash
-from kernels.repair.damage import DamagedFile, DamagedHunk
+from kernels.repair.damage import GIANT_LINE, DamagedFile, DamagedHunk
 from kernels.repair.hunk_place import read_hunk
 
 # The most lines above a hunk that are searched for the function in its header.
@@ -133,7 +133,7 @@ def _new_lines(hunk: DamagedHunk, *, last: bool) -> tuple[list[str], int]:
         elif is_no_newline(piece):
             lines.append(NO_NEWLINE)
         elif following and lines and lines[-1] != NO_NEWLINE and not (last and count == hunk.new_count):
-            if not before.strip():
+            if not before.strip() or len(lines[-1]) > GIANT_LINE:
                 raise Unplaceable("other text stands between its lines")
             lines[-1] = lines[-1].rstrip() + hunk.joiner + piece.strip()
             joined += 1

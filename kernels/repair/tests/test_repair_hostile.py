@@ -56,6 +56,22 @@ def test_hostile_damage_costs_what_it_is_allowed_to(name: str, monkeypatch: pyte
     assert time.process_time() - began < 5
 
 
+@pytest.mark.parametrize(
+    ("mail", "lines"),
+    [
+        ("--- /dev/null\n+++ b/n.c\n@@ -0,0 +1,{count} @@\n+x\n" + "x\n" * 400_000, 0),
+        (X_C + "@@ -1,1 +1,{count} @@\n+x\n" + "x\n" * 200_000, 1),
+        (X_C + "@@ -1,1 +1,{count} @@\n" + ("+" + "x" * 90_000 + "\n") * 40, 5_000),
+    ],
+    ids=["pieces of a new file", "pieces of a hunk", "long pieces"],
+)
+def test_very_long_lines_cost_linear_time(mail: str, lines: int) -> None:
+    began = time.process_time()
+    with pytest.raises(PatchRejected):
+        take_in(mail.format(count=1_000_000).encode(), reader({"x.c": "y\n" * lines}))
+    assert time.process_time() - began < 5
+
+
 def test_a_long_hunk_of_a_piece_that_is_everywhere_costs_linear_time() -> None:
     count = 20_000
     mail = f"{X_C}@@ -1,{count} +1,{count} @@\n" + "#define\n" * count
