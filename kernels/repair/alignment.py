@@ -16,7 +16,7 @@ from kernels.errors import Unplaceable
 from kernels.repair.base_text import BaseText, squash
 from kernels.repair.damage import GIANT_LINE, DamagedHunk
 
-# Steps for a whole submission: some 10 s. Real archived mails take at most 50,000.
+# Steps for a whole submission: some 10 s. Real archived mails take at most 50,000, and one for each line of their files.
 MAX_STEPS = 1_000_000
 # Pieces of a hunk that are tried to find where it may begin.
 MAX_ANCHORS = 8
@@ -45,7 +45,7 @@ class Reading:
 
 
 class Effort:
-    """The budget of steps for one submission: alignment is a search, and mails come from strangers."""
+    """The budget of steps for one submission, since mails come from strangers: alignment is a search, and each diff of a file reads all of it."""
 
     def __init__(self) -> None:
         self.left = MAX_STEPS
@@ -54,7 +54,7 @@ class Effort:
         """Spend steps. Raises Unplaceable when none are left."""
         self.left -= steps
         if self.left < 0:
-            raise Unplaceable("there are too many ways to read this mail; send what git format-patch wrote")
+            raise Unplaceable("this mail takes too much work to repair; send what git format-patch wrote")
 
 
 def may_end(hunk: DamagedHunk, used: int, lines: Sequence[tuple[str, str]], *, last: bool) -> bool:

@@ -63,6 +63,11 @@ class DamagedFile:
     hunks: tuple[DamagedHunk, ...]
 
     @property
+    def parts(self) -> int:
+        """Return the number of its parts: itself, and its hunks."""
+        return 1 + len(self.hunks)
+
+    @property
     def text(self) -> str:
         """Return all its text without blanks."""
         parts = [part for hunk in self.hunks for part in (hunk.header, *hunk.pieces)]
@@ -75,19 +80,24 @@ def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
     Raises PatchRejected where a diff is binary or its headers contradict each other.
     """
     chunks: list[tuple[DamagedFile, ...]] = []
-    size = 0
+    parts = 0
     for lines, joiner in _sheets(_WRAPPED_NAMES.sub(r"\1 \2", text)):
         files = list(islice(_files(lines, joiner), MAX_PARTS + 1))
-        size += len(files) + sum(len(file.hunks) for file, _ in files)
-        if size > MAX_PARTS:
-            raise PatchRejected(
-                f"a damaged diff of more than {MAX_PARTS} files and hunks is not repaired; send it undamaged"
-            )
+        parts += sum(file.parts for file, _ in files)
+        check_parts(parts)
         chunks += [tuple(chunk) for chunk in _chunks(files)]
     if any(_overlap(chunk, other) for at, chunk in enumerate(chunks) for other in chunks[:at]):
         return tuple(chunks)
     together = tuple(file for chunk in chunks for file in chunk)
     return (together,) if together else ()
+
+
+def check_parts(number: int) -> None:
+    """Refuse more files and hunks than are repaired. Raises PatchRejected."""
+    if number > MAX_PARTS:
+        raise PatchRejected(
+            f"a damaged diff of more than {MAX_PARTS} files and hunks is not repaired; send it undamaged"
+        )
 
 
 def flat_diffs(text: str) -> tuple[str, ...]:

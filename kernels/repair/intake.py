@@ -21,6 +21,7 @@ from kernels.repair.damage import (
     MAX_PARTS,
     DamagedFile,
     archived_letter,
+    check_parts,
     count_pieces,
     find_diffs,
     flat_diffs,
@@ -61,7 +62,7 @@ def take_in(data: bytes, read_base: ReadBase, *, partial: bool = False) -> Intak
         return repair_series(data, read_base, partial=partial)
     overlay = Overlay(read_base)
     every = [parse_diff(patch.diff) for patch in whole.patches]
-    if sum(len(file.hunks) for files in every for file in files) > MAX_PARTS:
+    if sum(1 + len(file.hunks) for files in every for file in files) > MAX_PARTS:
         return Intake(whole)
     for files in every:
         if _lost_blanks(files, overlay):
@@ -79,7 +80,12 @@ def repair_series(data: bytes, read_base: ReadBase, *, partial: bool = False) ->
         )
     letters = read_letters(data) or (archived_letter(diff_text(data)),)
     letters = tuple(letter for letter in letters if not letter.title.reply) or letters
-    read = [(letter, _find(letter)) for letter in letters]
+    read, parts = [], 0
+    for letter in letters:
+        diffs = _find(letter)
+        parts += sum(file.parts for draft in diffs for file in draft)
+        check_parts(parts)
+        read.append((letter, diffs))
     lineup = line_up([(letter, diffs) for letter, diffs in read if diffs], partial=partial)
     flat = [
         refused

@@ -65,6 +65,10 @@ def mend_file(file: DamagedFile, base: BaseText, effort: Effort, *, last: bool) 
     others are kept.
     """
     path = file.diff.path
+    try:
+        effort.spend(len(base.lines))
+    except Unplaceable as reason:
+        return Mended(file.diff, base.lines, (), tuple(_refuse(path, hunk, reason) for hunk in file.hunks))
     readings: list[Reading | Unplaceable] = []
     for number, hunk in enumerate(file.hunks):
         try:

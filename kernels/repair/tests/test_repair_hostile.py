@@ -39,6 +39,7 @@ HOSTILE = {
     "file headers": "diff --git a/x.c b/x.c\n" * 100_000,
     "equal hunks": X_C + "@@ -1,3 +1,4 @@ f\n\n\n+ y\n\n" * 300,
     "broken hunks": X_C + "@@ -1,6 +1,7 @@ f\nx\nx\n+ y\nx\nx\nz\n\n" * 300,
+    "equal files": (X_C + "@@ -8000,2 +8000,3 @@\n\nx\n+ y\n") * 300,
     "brackets": "Re: [" * 50_000 + "PATCH] x\n" + "On a 1, " * 20_000 + "\n" + X_C + "@@ -1 +1 @@\ny\n",
     "open brackets": X_C + "@@ -1,1 +1,30001 @@\n" + "+ a(\n" * 30_000 + "x\n",
     "unclosed comment": X_C + "@@ -1,1 +1,9001 @@\n" + "+ /*((((((((((((((((((((\n" * 9_000 + "x\n",
@@ -54,6 +55,14 @@ def test_hostile_damage_costs_what_it_is_allowed_to(name: str, monkeypatch: pyte
     with contextlib.suppress(PatchRejected):
         take_in(HOSTILE[name].encode(), reader(base))
     assert time.process_time() - began < 5
+
+
+def test_the_hunks_of_all_letters_together_are_bounded() -> None:
+    diff = X_C + "@@ -1,1 +1,2 @@\nx\n+ y\n" * 400
+    letter = "From a b Mon Sep 17 00:00:00 2001\nFrom: a@b\nSubject: [PATCH {number}/3] x\n\n{diff}"
+    mbox = "".join(letter.format(number=number, diff=diff) for number in (1, 2, 3))
+    with pytest.raises(PatchRejected, match="more than 1000 files and hunks"):
+        take_in(mbox.encode(), reader({"x.c": "x\n"}))
 
 
 @pytest.mark.parametrize(
