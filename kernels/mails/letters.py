@@ -29,8 +29,8 @@ _REPLY = re.compile(rf"\s*{_ANSWERED}+", re.IGNORECASE)
 # Also written without a blank: [PATCHv2], [RFC-v2].
 _VERSION = re.compile(r"(?:(?:rfc|patch)[-_/]?)*v([0-9]{1,4})", re.IGNORECASE)
 _PLACE = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
-# A header's line that goes on in the next.
-_FOLD = re.compile(r"\n[ \t]+")
+# A header at the head of a body, with the lines in which it goes on.
+_IN_BODY = re.compile(r"(from|date|subject): (.*(?:\n[ \t]+.*)*)(?:\n|\Z)", re.IGNORECASE)
 _HEADED = re.compile(r"(?:from|date|subject): ", re.IGNORECASE)
 _DIFF_BEGINS = re.compile(rb"^(?:---[ ]?\r?$|diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 _DIFF = re.compile(rb"^(?:diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
@@ -257,10 +257,10 @@ def _is_whole(data: bytes) -> bool:
 def _in_body(author: str, date: str, subject: str, text: str) -> tuple[str, str, str, str]:
     """Return the headers, overridden by any at the head of the body (git am's rule), and the text without those."""
     named = {"from": author, "date": date, "subject": subject}
-    head, _, message = text.lstrip("\n").partition("\n\n")
-    for line in _FOLD.sub(" ", head).split("\n"):
-        name, colon, value = line.partition(": ")
-        if not colon or name.lower() not in named:
-            return author, date, subject, text
-        named[name.lower()] = value.strip()
-    return named["from"], named["date"], named["subject"], message
+    text = text.lstrip("\n")
+    seen, at = set[str](), 0
+    while (match := _IN_BODY.match(text, at)) and match[1].lower() not in seen:
+        seen.add(match[1].lower())
+        named[match[1].lower()] = match[2]
+        at = match.end()
+    return named["from"], named["date"], named["subject"], text[at:]

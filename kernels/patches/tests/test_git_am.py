@@ -218,3 +218,13 @@ def test_files_without_signature_are_several_mails_behind_one_another(work: Work
 def test_a_byte_order_mark_before_an_mbox_loses_no_mail(work: Work) -> None:
     mbox = work.mail("plain.c") + work.mail("utf8.c")
     assert [len(read_series(mark + mbox).patches) for mark in (b"", b"\xef\xbb\xbf")] == [2, 2]
+
+
+def test_an_author_in_the_body_needs_no_blank_line_behind_it(work: Work) -> None:
+    head, _, body = work.mail("plain.c").partition(b"\n\n")
+    data = head + b"\n\nFrom: Grace <grace@example.org>\nFrom: here on,\nwhy.\n" + body
+    (patch,) = read_series(data).patches
+    assert work.am(data)
+    said = work.git("log", "-1", "--format=%an <%ae>%n%b").decode().split("\n")
+    assert [patch.author, *patch.message.split("\n")[:2]] == said[:3]
+    assert said[:2] == ["Grace <grace@example.org>", "From: here on,"]
