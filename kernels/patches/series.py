@@ -181,7 +181,6 @@ def read_range(tree: SourceTree, base: str, tip: str) -> Series:
         "-U3",
         "-M",
         "-n",
-        f"--base={start}",
     )
     written = _written(tree, f"{base}..{tip}", (*options, f"{start}..{end}"))
     letters = read_letters(_diffs_alone(written, tree, f"{start}..{end}"))

@@ -15,7 +15,7 @@ import pytest
 
 from kernels.mails.letters import as_text
 from kernels.patches.apply import apply_patches
-from kernels.patches.series import read_series
+from kernels.patches.series import read_range, read_series
 from kernels.repair.intake import take_in
 from kernels.trees.tree import SourceTree, read_file, resolve
 
@@ -228,3 +228,8 @@ def test_an_author_in_the_body_needs_no_blank_line_behind_it(work: Work) -> None
     said = work.git("log", "-1", "--format=%an <%ae>%n%b").decode().split("\n")
     assert [patch.author, *patch.message.split("\n")[:2]] == said[:3]
     assert said[:2] == ["Grace <grace@example.org>", "From: here on,"]
+
+
+def test_a_range_may_have_forked_before_its_base(work: Work) -> None:
+    series = read_range(work.tree, "with-plain.c", "with-utf8.c")
+    assert [patch.title for patch in series.patches] == ["utf8.c: change größer"]
