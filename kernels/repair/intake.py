@@ -6,6 +6,7 @@ repaired against the base (by the rules in kernels.repair.mend). Several diffs i
 are alternatives, of which the submitter chooses one.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +33,7 @@ from kernels.repair.patched_files import Overlay, ReadBase, apply_exactly
 # The repair is slower than reading; an archived mail is nowhere near this.
 MAX_REPAIR_BYTES = 4 * 1024 * 1024
 Draft = tuple[DamagedFile, ...]
+_DIFF_BEGINS = re.compile(r"^(?:diff --git |--- )", re.MULTILINE)
 FLAT = "its line ends are lost, and nothing tells where its lines began; send the mail itself (b4 am <message-id>)"
 
 
@@ -100,6 +102,11 @@ def repair_series(data: bytes, read_base: ReadBase, *, partial: bool = False) ->
             else "there is no diff in it; send what git format-patch wrote, or a unified diff"
         )
         raise PatchRejected(reason)
+    lineup.notes += [
+        f'"{letter.title.text}" is taken from a quotation; parts that its author left out are missing'
+        for letter, _ in lineup.patches
+        if not _DIFF_BEGINS.search(letter.text)
+    ]
     work = _Work(Overlay(read_base), refused=flat)
     if len(lineup.patches) == 1 and len(lineup.patches[0][1]) > 1:
         patches = work.alternatives(*lineup.patches[0])

@@ -89,6 +89,16 @@ def test_a_reply_with_its_lines_whole_is_unquoted(tmp_path: Path) -> None:
     assert applied(take_in(mail.encode(), reader(BEFORE)).series.patches[0].diff, BEFORE, tmp_path) == AFTER
 
 
+def test_a_patch_from_a_quotation_is_told_to_be_one() -> None:
+    head = "From: Bob <bob@example.org>\nSubject: Re: [PATCH] pool: look\n\nAda wrote:\n"
+    first = MAIL.partition("diff --git a/lib/pool.h")[0]
+    quoted = "".join(f"> {line}\n" for line in first.split("\n")[:-1])
+    series = take_in((head + quoted).encode(), reader(BEFORE)).series
+    assert series.patches[0].files == ("lib/pool.c",)
+    assert series.notes == ('"pool: look" is taken from a quotation; parts that its author left out are missing',)
+    assert take_in(stripped(MAIL).encode(), reader(BEFORE)).series.notes == ()
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("width", [35, 40, 50, 60, 72])
 def test_wrapped_lines_are_rejoined(width: int, tmp_path: Path) -> None:
