@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from kernels.errors import BundleRefused
-from kernels.files.scratch import remove_leftovers, scratch
+from kernels.files.scratch import place_synced, remove_leftovers, scratch
 from kernels.trees.git import run_git, try_git
 from kernels.trees.tree import keep, make_bare
 from kernels.trees.whole_repository import appearing, locked
@@ -153,7 +153,7 @@ def _mark_shallow(repository: Path, commit: str) -> None:
     """Tell git that this commit's history is missing on purpose."""
     draft = repository / ".shallow.draft"
     draft.write_text(_shallow_with(repository, commit))
-    draft.replace(repository / "shallow")
+    place_synced(draft, repository / "shallow")
 
 
 def _shallow_with(repository: Path, commit: str) -> str:

@@ -21,6 +21,7 @@ from kernels.errors import (
     UnknownTree,
     suggest,
 )
+from kernels.files.scratch import place_synced
 from kernels.trees import remote, tarball
 from kernels.trees.address import Address
 from kernels.trees.git import hide_password, run_git, try_git
@@ -259,7 +260,9 @@ def _forbid_conversions(place: Path) -> None:
     """Make git write files exactly as they were added, whatever a .gitattributes of the tree says."""
     attributes = place / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)
-    attributes.write_text("* -text -eol -ident -filter -working-tree-encoding -export-subst -export-ignore\n")
+    draft = attributes.with_suffix(".draft")
+    draft.write_text("* -text -eol -ident -filter -working-tree-encoding -export-subst -export-ignore\n")
+    place_synced(draft, attributes)
 
 
 def _set(repository: Path, key: str, value: str) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Create a repository whole or not at all, by one process at a time."""
 
+import os
 import shutil
 import tempfile
 import time
@@ -35,6 +36,8 @@ def appearing(repository: Path) -> Iterator[Path]:
     place.chmod(0o755)  # mkdtemp makes it readable for us only
     try:
         yield place
+        with (place / "config").open("rb") as config:  # git writes out its objects, but not this
+            os.fsync(config.fileno())
         place.rename(repository)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)

@@ -11,6 +11,7 @@ import pytest
 
 from kernels.errors import BundleRefused, KernelsError
 from kernels.tests.pretend import PretendKernel
+from kernels.tests.synced import inodes_synced
 from kernels.trees.extract import extract_tree
 from kernels.trees.git import run_git
 from kernels.trees.git_bundle import has_commit, take_bundle, tree_from_bundle, tree_of, write_bundle
@@ -65,6 +66,17 @@ def test_what_a_killed_worker_unpacked_is_removed(
     take_bundle(there, bundles[1], patched.commit, kernel.base.commit)
     take_bundle(there, bundles[1], patched.commit, kernel.base.commit)
     assert [path.parent.name for path in (there / "objects").rglob("*.pack")] == ["pack", "pack"]
+
+
+def test_a_power_cut_leaves_no_tree_without_its_settings(
+    kernel: PretendKernel, bundles: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git does not write these out itself; with an empty config the tree has to be removed and fetched again."""
+    synced = inodes_synced(monkeypatch)
+    tree_from_bundle("pretend", tmp_path / "trees", bundles[0], kernel.base.commit)
+    repository = tmp_path / "trees" / "pretend.git"
+    files = ("config", "info/attributes", "shallow")
+    assert [name for name in files if repository.joinpath(name).stat().st_ino not in synced] == []
 
 
 def test_a_base_and_what_is_over_it_arrive_with_their_ids(
