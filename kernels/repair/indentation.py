@@ -104,7 +104,7 @@ class Indentation:
         self._previous = line
         self._macro = macro and directive
         if code and not directive:
-            self._feed_code(code, indent, line)
+            self._feed_code(code[:LONGEST_STATEMENT], indent, line)
 
     def replaced(self, line: str) -> None:
         """Take a line that the next ones replace: if it continued in a parenthesis, they get its indentation."""
@@ -252,7 +252,8 @@ class Indentation:
         """Return whether the next brace holds data (members, initialisers) rather than statements."""
         if head.endswith(("=", ",", "{")) or (not before.strip() and self._brackets[-1].data):
             return True
-        return re.search(r"\b(?:struct|union|enum)\b[^()]*$", head) is not None
+        behind = head[max(head.rfind("("), head.rfind(")")) + 1 :]
+        return re.search(r"\b(?:struct|union|enum)\b", behind) is not None
 
     def _finish(self, code: str) -> None:
         """End the statement if it is complete with this line."""
