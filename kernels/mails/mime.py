@@ -102,18 +102,18 @@ def unix_lines(data: bytes) -> bytes:
 
 def unflowed(part: MailPart) -> bytes:
     """Return the text of a part with `format=flowed` (RFC 3676) as its author saw it, by git's rules."""
-    lines, pending = [], b""
+    lines, pending = [], bytearray()
     for match in _FLOWED.finditer(part.data if part.data.endswith(b"\n") else part.data + b"\n"):
         text = match["text"]
         if match["stuffing"] == b"" and text == b"-- ":
-            lines += [pending] if pending else []
+            lines += [bytes(pending)] if pending else []
             lines.append(text)
-            pending = b""
+            pending.clear()
         elif text.endswith(b" "):
             pending += text[:-1] if part.delete_space else text
         else:
-            lines.append(pending + text)
-            pending = b""
+            lines.append(bytes(pending) + text)
+            pending.clear()
     return b"".join(line + b"\n" for line in (*lines, *([pending] if pending else [])))
 
 
