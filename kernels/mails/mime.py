@@ -184,7 +184,8 @@ def _between(body: bytes, boundary: str) -> list[bytes]:
 def _parameter(head: Message, name: str) -> str:
     """Return a parameter of Content-Type, "" if there is none that can be read."""
     try:
-        value = head.get_param(name, "")
+        # The standard library takes quadratic time for a long one.
+        value = head.get_param(name, "") if len(str(head.get("content-type", ""))) <= MAX_HEADER else ""
     except (LookupError, ValueError, TypeError, AttributeError):
         return ""
     # A value that names its own charset (RFC 2231) comes in three pieces.
