@@ -170,3 +170,13 @@ def test_a_tar_whose_header_lies_about_a_size_is_refused() -> None:
     lying = data[:124] + b"77777777777\0" + data[136:]
     with pytest.raises(PatchRejected):
         read(Upload("s.tar", lying))
+
+
+def test_headers_that_the_standard_library_fails_on_are_refused() -> None:
+    long_name = member("x", tarfile.GNUTYPE_LONGNAME, size=1).tobuf(tarfile.GNU_FORMAT) + b"x" + bytes(511)
+    holes = bytearray(member("x", tarfile.GNUTYPE_SPARSE).tobuf(tarfile.GNU_FORMAT))
+    holes[482] = 1  # the rest of the map follows
+    holes[148:155] = b"%06o\0" % tarfile.calc_chksums(holes)[0]  # type: ignore[attr-defined]
+    for data in (long_name * 2_000, bytes(holes)):
+        with pytest.raises(PatchRejected, match="this archive cannot be read"):
+            unpack(Upload("s.tar", data))
