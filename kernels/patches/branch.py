@@ -22,7 +22,7 @@ from kernels.trees.tree import NamedRevision, SourceTree
 LIMITS = FetchLimits(seconds=120.0, bytes=2 << 30)
 SCRATCH = ".branches"
 _REF = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$|/\.|/$))[A-Za-z0-9][\w./+-]{0,200}")
-_TIP, _START = "refs/kperflab/tip", "refs/kperflab/start"
+_TIP = "refs/kperflab/tip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,16 @@ class _Fetch:
         )
 
     def _ranged(self, tip: str, known: str) -> str:
-        """Fetch a branch's commits since a ref of its own repository; return the ref's commit, which is fetched too."""
+        """Fetch a branch's commits that a ref of its own repository lacks, and the one before them; return that one."""
         self._fetch(f"+{tip}:{_TIP}", f"--shallow-exclude={known}")
+        first = run_git(self.repository, "rev-list", "--max-parents=0", "--max-count=1", _TIP).decode().strip()
         self._fetch(f"+{tip}:{_TIP}", "--deepen=1")
-        self._fetch(f"+{known}:{_START}", "--depth=1")
-        return self.commit(_START)
+        before = try_git(f"--git-dir={self.repository}", "rev-parse", "--verify", "--quiet", f"{first}~1")
+        if before.returncode:
+            raise PatchRejected(
+                f"branch {self.branch.name} of {self._shown} shares no commit with {known.split('/', 2)[2]}"
+            )
+        return before.stdout.decode().strip()
 
     def commit(self, ref: str) -> str:
         """Return the commit of a ref of ours, through a tag."""

@@ -99,6 +99,20 @@ def test_a_branch_may_say_after_which_revision_it_begins(
 
 
 @pytest.mark.process
+def test_a_branch_may_have_left_before_the_revision_after_which_it_begins(
+    fork: Fork, tree: SourceTree
+) -> None:
+    fork.git("checkout", "--quiet", "main")
+    fork.commit("newer", {"README": "newer\n"})
+    fork.git("tag", "v2")
+    assert titles(fork.branch(since="v2"), tree, "v1") == ["fs: first", "fs: second"]
+    fork.git("checkout", "--quiet", "--orphan", "apart")
+    fork.commit("apart", {"README": "apart\n"})
+    with pytest.raises(PatchRejected, match="apart of .* shares no commit with v2"):
+        titles(fork.branch("apart", since="v2"), tree, "v1")
+
+
+@pytest.mark.process
 def test_a_branch_without_anything_in_common_is_refused_with_the_way_out(fork: Fork, tmp_path: Path) -> None:
     tree = import_archive("archived", make_archive(tmp_path / "a.tar"), tmp_path / "trees")
     with pytest.raises(PatchRejected, match=r"shares no commit with v6\.1\.192.*say after which revision"):
