@@ -24,7 +24,7 @@ _ID = re.compile(r"[A-Za-z0-9][\w.+=%$!#&~^-]{0,180}@[A-Za-z0-9][\w.-]{0,180}")
 _ADDRESS = re.compile(r"https?://[^/\s]+/(?:[^/\s]+/)?([^/\s@]+@[^/\s]+)(?:/\S*)?")
 _UNREACHABLE = re.compile(r"All hosts failed|Could not retrieve|Max retries|Connection", re.IGNORECASE)
 _NOTHING = re.compile(
-    r"No messages found|404|not found|does not appear|no patches|No known messages", re.IGNORECASE
+    r"No messages found|\b404\b|not found|does not appear|No known messages", re.IGNORECASE
 )
 
 
@@ -103,11 +103,12 @@ def _run(place: Path, command: list[str], deadline_s: float) -> subprocess.Compl
 
 
 def _explain(asked: str, archive: str, said: str) -> None:
-    if _UNREACHABLE.search(said) and not re.search(r"\b404\b", said):
+    answer = said.replace(asked, "")
+    if _UNREACHABLE.search(answer) and not re.search(r"\b404\b", answer):
         raise SourceUnreachable(
             f"this site cannot reach {archive.split('/')[2]}; run b4 am {asked} yourself and upload its output",
             said,
         )
-    if _NOTHING.search(said):
+    if _NOTHING.search(answer):
         raise PatchRejected(f"the archive has no message {asked}", detail=said)
     raise PatchRejected(f"b4 finds no series of patches at {asked}", detail=said)

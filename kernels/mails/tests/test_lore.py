@@ -27,6 +27,7 @@ def mail(number: int, subject: str, body: str, refers: str = "") -> str:
     )
 
 
+TALK = "404@example.net"
 THREAD = "".join(
     [
         mail(0, "[PATCH v3 0/2] do: things", "The cover."),
@@ -41,8 +42,11 @@ THREAD = "".join(
 def archive() -> Iterator[str]:
     class Lore(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            known = "1%40example.org" in self.path or "1@example.org" in self.path
-            body = gzip.compress(THREAD.encode()) if known else b"nothing"
+            threads = {"1@example.org": THREAD, TALK: mail(4, "a question", "Why?").replace("4@example.org", TALK)}
+            asked = self.path.replace("%40", "@")
+            thread = next((text for message, text in threads.items() if message in asked), "")
+            known = bool(thread)
+            body = gzip.compress(thread.encode()) if known else b"nothing"
             self.send_response(200 if known else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -79,6 +83,12 @@ def test_an_unknown_message_is_told_from_an_archive_out_of_reach(archive: str, t
         SourceUnreachable, match=r"cannot reach 127.0.0.1:9; run b4 am 1@example.org yourself"
     ):
         read_thread("1@example.org", tmp_path, archive="http://127.0.0.1:9/all")
+
+
+@pytest.mark.process
+def test_a_message_without_patches_is_not_told_as_missing(archive: str, tmp_path: Path) -> None:
+    with pytest.raises(PatchRejected, match="b4 finds no series of patches at"):
+        read_thread(TALK, tmp_path, archive=archive)
 
 
 @pytest.mark.process
