@@ -53,7 +53,7 @@ def compile_once(product: Product, root: Path) -> Path:
 
 def _key(product: Product) -> str:
     command = (product.compiler, *product.flags, *product.libraries)
-    version = _version(product.compiler, product.error)  # type: ignore[arg-type]  an exception's class has a hash
+    version = _version(product.compiler, product.error)  # type: ignore[arg-type] # a class has a hash
     key = hashlib.sha256("\0".join([*command, version]).encode())
     for path in product.files:
         key.update(f"\0{path.name}\0".encode() + path.read_bytes())

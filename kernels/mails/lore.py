@@ -23,9 +23,7 @@ _MEMORY_BYTES = 2 * 1024**3
 _ID = re.compile(r"[A-Za-z0-9][\w.+=%$!#&~^-]{0,180}@[A-Za-z0-9][\w.-]{0,180}")
 _ADDRESS = re.compile(r"https?://[^/\s]+/(?:[^/\s]+/)?([^/\s@]+@[^/\s]+)(?:/\S*)?")
 _UNREACHABLE = re.compile(r"All hosts failed|Could not retrieve|Max retries|Connection", re.IGNORECASE)
-_NOTHING = re.compile(
-    r"No messages found|\b404\b|not found|does not appear|No known messages", re.IGNORECASE
-)
+_NOTHING = re.compile(r"No messages found|\b404\b|not found|does not appear|No known messages", re.IGNORECASE)
 
 
 def message_id(text: str) -> str:

@@ -102,7 +102,8 @@ def unix_lines(data: bytes) -> bytes:
 
 def unflowed(part: MailPart) -> bytes:
     """Return the text of a part with `format=flowed` (RFC 3676) as its author saw it, by git's rules."""
-    lines, pending = [], bytearray()
+    lines: list[bytes] = []
+    pending = bytearray()
     for match in _FLOWED.finditer(part.data if part.data.endswith(b"\n") else part.data + b"\n"):
         text = match["text"]
         if match["stuffing"] == b"" and text == b"-- ":
@@ -114,7 +115,9 @@ def unflowed(part: MailPart) -> bytes:
         else:
             lines.append(bytes(pending) + text)
             pending.clear()
-    return b"".join(line + b"\n" for line in (*lines, *([pending] if pending else [])))
+    if pending:
+        lines.append(bytes(pending))
+    return b"".join(line + b"\n" for line in lines)
 
 
 def _known_charset(name: str) -> str:

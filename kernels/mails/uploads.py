@@ -57,7 +57,15 @@ def unpack(upload: Upload) -> tuple[Upload, ...]:
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             return _members(upload.name, archive)
-    except (tarfile.TarError, EOFError, ValueError, OSError, OverflowError, IndexError, RecursionError) as exc:
+    except (
+        tarfile.TarError,
+        EOFError,
+        ValueError,
+        OSError,
+        OverflowError,
+        IndexError,
+        RecursionError,
+    ) as exc:
         raise PatchRejected(f"this archive cannot be read: {exc}", file=_shown(upload.name)) from exc
 
 

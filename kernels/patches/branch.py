@@ -109,7 +109,9 @@ class _Fetch:
     def _ranged(self, tip: str, known: str) -> str:
         """Fetch a branch's commits that a ref of its own repository lacks, and the one before them; return that one."""
         self._fetch(f"+{tip}:{_TIP}", f"--shallow-exclude={known}")
-        first = run_git(self.repository, "rev-list", "--max-parents=0", "--max-count=1", _TIP).decode().strip()
+        first = (
+            run_git(self.repository, "rev-list", "--max-parents=0", "--max-count=1", _TIP).decode().strip()
+        )
         self._fetch(f"+{tip}:{_TIP}", "--deepen=1")
         before = try_git(f"--git-dir={self.repository}", "rev-parse", "--verify", "--quiet", f"{first}~1")
         if before.returncode:

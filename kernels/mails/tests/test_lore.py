@@ -42,7 +42,10 @@ THREAD = "".join(
 def archive() -> Iterator[str]:
     class Lore(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            threads = {"1@example.org": THREAD, TALK: mail(4, "a question", "Why?").replace("4@example.org", TALK)}
+            threads = {
+                "1@example.org": THREAD,
+                TALK: mail(4, "a question", "Why?").replace("4@example.org", TALK),
+            }
             asked = self.path.replace("%40", "@")
             thread = next((text for message, text in threads.items() if message in asked), "")
             known = bool(thread)

@@ -108,7 +108,7 @@ def test_a_branch_may_have_left_before_the_revision_after_which_it_begins(
     assert titles(fork.branch(since="v2"), tree, "v1") == ["fs: first", "fs: second"]
     fork.git("checkout", "--quiet", "--orphan", "apart")
     fork.commit("apart", {"README": "apart\n"})
-    with pytest.raises(PatchRejected, match="apart of .* shares no commit with v2"):
+    with pytest.raises(PatchRejected, match=r"apart of .* shares no commit with v2"):
         titles(fork.branch("apart", since="v2"), tree, "v1")
 
 

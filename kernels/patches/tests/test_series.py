@@ -368,7 +368,17 @@ def test_a_range_with_a_merge_is_refused(tmp_path: Path) -> None:
         "From: a\nSubject: b\nContent-Type: text/plain; format=flowed\n\n" + "x \n" * 300_000,
         "From: a\nSubject: b\nContent-Type: text/plain; " + ";" * 200_000 + "\n\n" + DIFF,
     ],
-    ids=["brackets", "encoded words", "from lines", "headers", "froms", "backslashes", "trailers", "flow", "parameters"],
+    ids=[
+        "brackets",
+        "encoded words",
+        "from lines",
+        "headers",
+        "froms",
+        "backslashes",
+        "trailers",
+        "flow",
+        "parameters",
+    ],
 )
 def test_hostile_mails_are_read_in_no_time(text: str) -> None:
     import contextlib

@@ -95,7 +95,9 @@ def test_a_patch_from_a_quotation_is_told_to_be_one() -> None:
     quoted = "".join(f"> {line}\n" for line in first.split("\n")[:-1])
     series = take_in((head + quoted).encode(), reader(BEFORE)).series
     assert series.patches[0].files == ("lib/pool.c",)
-    assert series.notes == ('"pool: look" is taken from a quotation; parts that its author left out are missing',)
+    assert series.notes == (
+        '"pool: look" is taken from a quotation; parts that its author left out are missing',
+    )
     assert take_in(stripped(MAIL).encode(), reader(BEFORE)).series.notes == ()
 
 

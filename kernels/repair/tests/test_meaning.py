@@ -94,7 +94,7 @@ def test_an_added_line_that_the_header_does_not_count_is_not_left_out(body: str)
 def test_a_remark_between_added_lines_does_not_become_part_of_one(head: str, body: str) -> None:
     half = take_in((head + body.format(text="// half\n")).encode(), reader(THREE)).series.patches[0]
     assert "+int x; // half\n" in half.diff
-    with pytest.raises(PatchRejected, match="counts disagree|other text stands between"):
+    with pytest.raises(PatchRejected, match=r"counts disagree|other text stands between"):
         take_in((head + body.format(text="\nWhy here?\n\n")).encode(), reader(THREE))
 
 

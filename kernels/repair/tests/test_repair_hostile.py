@@ -42,7 +42,10 @@ HOSTILE = {
     "equal files": (X_C + "@@ -8000,2 +8000,3 @@\n\nx\n+ y\n") * 300,
     "brackets": "Re: [" * 50_000 + "PATCH] x\n" + "On a 1, " * 20_000 + "\n" + X_C + "@@ -1 +1 @@\ny\n",
     "open brackets": X_C + "@@ -1,1 +1,30001 @@\n" + "+ a(\n" * 30_000 + "x\n",
-    "brackets in a line": "--- /dev/null\n+++ b/n.c\n@@ -0,0 +1,2 @@\n+x\ny\n+" + "struct " * 3_000 + "{" * 300 + "\n",
+    "brackets in a line": "--- /dev/null\n+++ b/n.c\n@@ -0,0 +1,2 @@\n+x\ny\n+"
+    + "struct " * 3_000
+    + "{" * 300
+    + "\n",
     "unclosed comment": X_C + "@@ -1,1 +1,9001 @@\n" + "+ /*((((((((((((((((((((\n" * 9_000 + "x\n",
 }
 
