@@ -20,6 +20,7 @@ _CALLED = {
     "profile": "raw profiles",
     "source": "sources",
     "log": "logs of failed builds",
+    "compiled": "compiled files",
 }
 _MIB = 1 << 20
 
