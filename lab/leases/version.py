@@ -15,7 +15,9 @@ from lab.models import Deployment
 
 # The packages that decide what a worker builds, boots and writes. The pages may differ: they only read.
 PACKAGES = ("kernels", "workloads", "lab", "workers")
-SUFFIXES = frozenset({".py", ".c", ".h", ".toml", ".config", ".patch", ".bt"})
+SUFFIXES = frozenset({".py", ".c", ".cc", ".h", ".sh", ".toml", ".tsv", ".config", ".patch", ".bt"})
+# Makefiles of kernel modules.
+NAMES = frozenset({"Kbuild"})
 ROOT = Path(__file__).resolve().parents[2]
 # As a part of other statements.
 LAB_VERSION = "SELECT version FROM lab_deployment ORDER BY id DESC LIMIT 1"
@@ -27,7 +29,8 @@ def code_version(root: Path = ROOT) -> str:
     digest = hashlib.sha256()
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
-            if path.suffix in SUFFIXES and "tests" not in path.relative_to(root).parts:
+            counts = path.suffix in SUFFIXES or path.name in NAMES
+            if counts and "tests" not in path.relative_to(root).parts:
                 digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 

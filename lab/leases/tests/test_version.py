@@ -29,6 +29,24 @@ def test_a_copy_of_the_sources_is_the_same_version(sources: Path) -> None:
     assert code_version(sources) == code_version()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "workloads/programs/stat-walk/mount.sh",
+        "workloads/programs/bh-lookup/Kbuild",
+        "workers/microscope/native/replay/replay.cc",
+        "workers/collect/console_forms.tsv",
+    ],
+)
+def test_a_change_in_whatever_measures_or_judges_is_another_version(sources: Path, name: str) -> None:
+    """Else a worker that has not been updated would take boots of an experiment beside those that have."""
+    text = (sources / name).read_text()
+    (sources / name).write_text(text + "\n")
+    code_version.cache_clear()
+    assert code_version(sources) != code_version()
+    (sources / name).write_text(text)
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_change_in_any_package_is_another_version(sources: Path, package: str) -> None:
     changed = next((sources / package).rglob("*.py"))
