@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, StrictBool, StringConstraints, field_validator
 
 MOST_CPU = 8191
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 # Of what a machine says of one setting, so much is read.
 LONGEST = 256
 
@@ -84,8 +85,9 @@ def _cpus(text: str) -> set[int] | None:
     """The CPUs of "0,2-3"; nothing if it is no such list."""
     cpus: set[int] = set()
     for part in text.split(","):
-        low, _, high = part.partition("-")
-        if not low.isascii() or not low.isdigit() or (high and not high.isdigit()):
+        match = _RANGE.fullmatch(part)
+        if match is None:
             return None
+        low, high = match.groups()
         cpus |= set(range(int(low), min(int(high or low), 1 << 16) + 1))
     return cpus

@@ -42,6 +42,7 @@ def test_a_machine_as_it_was_asked_to_be_is_tuned() -> None:
         ("turbo", "", "turbo: asked off, is unknown to its kernel"),
         ("smt", "on", "smt: asked off, is on"),
         ("isolcpus", "1-2", "isolcpus: asked 1-3, is 1-2"),
+        ("isolcpus", "1-²", "isolcpus: asked 1-3, is 1-²"),
         ("irq_affinity", "0-3", "irq_affinity: asked 0, is 0-3"),
         ("hugepages", "madvise", "hugepages: asked never, is madvise"),
     ],
