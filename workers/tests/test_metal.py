@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -17,7 +18,9 @@ import pytest
 from django.test import Client
 
 from lab.models import Netboot
+from lab.storage.directory import DirectoryStorage
 from lab.targets.netboot.boots import left_on
+from lab.tests.stores import directory_store
 from workers.drivers.base import Machine
 from workers.drivers.metal import MetalDriver
 from workers.errors import (
@@ -203,6 +206,24 @@ def test_a_panic_is_read_from_the_console_that_the_machine_hands_in(bench: Bench
 
     with pytest.raises(GuestPanicked, match="sysrq triggered crash"):
         bench.run(boots)
+
+
+def test_a_store_that_goes_away_during_a_boot_changes_nothing_of_what_became_of_it(
+    bench: Bench, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_self: DirectoryStorage, _name: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def panics(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello(RELEASE)
+        machine.post("console", PANIC)
+
+    directory_store(settings, bench.home / "store")
+    monkeypatch.setattr(DirectoryStorage, "delete", away)
+    bench.run(boots_well)
+    with pytest.raises(GuestPanicked, match="sysrq triggered crash"):
+        bench.run(panics)
 
 
 def test_a_reset_without_a_word_is_told_by_the_second_fetch(bench: Bench) -> None:

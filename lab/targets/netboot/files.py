@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The two files a machine boots from: on this host, or in the store."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 
 from kernels.architecture import BUILT
-from lab.errors import StoreLacks
+from lab.errors import LabError, StoreLacks
 from lab.storage.artifacts import fetch_kernel
 from lab.storage.store import Store, lab_store
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,14 @@ def offer_initrd(name: str) -> None:
 
 
 def withdraw_initrd(name: str) -> None:
-    """Remove a run's initrd from the store."""
-    store = lab_store()
-    if store is not None:
-        store.remove(name)
+    """Remove a run's initrd from the store; where the store does not answer, it goes with the run's other files."""
+    try:
+        store = lab_store()
+        if store is not None:
+            store.remove(name)
+    except LabError as exc:
+        # Raised, it would take the place of what became of the boot.
+        log.warning("%s stays in the store for now: %s", name, exc)
 
 
 def _store(what: str) -> Store:
