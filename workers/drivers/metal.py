@@ -150,8 +150,10 @@ class MetalDriver:
         request, access = attempt.request, attempt.access
         console = None
         if access.console.kind != "none":
-            stack.enter_context(console_of(access, request.console))
+            tap = stack.enter_context(console_of(access, request.console))
             console = request.console
+            if tap.problem:
+                log.warning("%s: nothing is seen of its console for now: %s", request.target, tap.problem)
         booting = Booting(_open(request, access, self.home, self._before_s(before), before))
         # From here on, whatever happens: the machine is off in the end, waits for what follows, or is known to have been left on.
         stack.callback(self._leave, attempt.power, booting, request.target)

@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import signal
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -360,6 +361,15 @@ def test_a_cancel_that_comes_again_and_again_does_not_keep_the_machine_on(bench:
         assert machine.done.count("turn_off") == 3
     assert not machine.is_on()
     assert left_on() == []
+
+
+def test_a_console_that_cannot_be_had_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    """As where two machines of one host are given the same port: a panic of the second one would not be seen."""
+    with socket.socket(type=socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        console = {"address": "127.0.0.2", "to": "127.0.0.1", "port": taken.getsockname()[1]}
+        bench.run(boots_well, access={**bench.request.access, "console": {"kind": "netconsole", **console}})
+    assert "metal-1: nothing is seen of its console for now: cannot listen on 127.0.0.1:" in caplog.text
 
 
 def test_a_token_is_of_no_use_in_the_next_boot(bench: Bench) -> None:
