@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
 
 from kernels.artifacts.store import Artifact
 from lab.models import HealthCheck, Target
@@ -29,6 +29,7 @@ from lab.targets.health_checks import (
     due_checks,
     hold_check,
     known_kernel,
+    leave_check,
     record_check,
 )
 from workers.accelerator import choose_accelerator, is_trusted
@@ -59,8 +60,6 @@ def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
         target = claim_check(name, force=force)
         if target is None:
             return None
-        # Recorded whatever happens: else the target would be held for nothing.
-        checked = Checked(False, "the check was stopped before it finished")
         try:
             checked = _checked(target, make_bench(settings.HOME))
         except OURS as exc:
@@ -69,8 +68,12 @@ def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
             log.exception("the check of %s failed, by the lab's fault", name)
             said = error_line(exc)
             checked = Checked(False, f"the lab failed here: {type(exc).__name__}: {said}")
-        finally:
-            row = record_check(target.pk, checked)
+        except BaseException:
+            # As when a worker is restarted. Without an answer of the database the reservation ends by itself.
+            with suppress(DatabaseError, InterfaceError):
+                leave_check(target.pk)
+            raise
+        row = record_check(target.pk, checked)
     log.info("target %s was checked: %s", name, checked.problem or f"{checked.metric} {checked.value}")
     return row
 

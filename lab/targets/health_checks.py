@@ -134,6 +134,11 @@ def hold_check(target_id: int) -> None:
     Target.objects.filter(pk=target_id).update(checked_until=after(HELD_S))
 
 
+def leave_check(target_id: int) -> None:
+    """Let a target boot again whose check was stopped: it stays due, and says nothing about the target."""
+    Target.objects.filter(pk=target_id).update(checked_until=None)
+
+
 def record_check(target_id: int, checked: Checked) -> HealthCheck:
     """Store the result of a check, and let the target boot again; a failed check counts as a fault of the lab."""
     at = timezone.now()

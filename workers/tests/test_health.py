@@ -21,6 +21,7 @@ from lab.targets.quarantine import release_target
 from lab.tests.factories import make_build, make_user, quarantine_target
 from lab.tests.made import make_artifact
 from workers import local, loop, tasks, upkeep, wakeups, work
+from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script
 from workers.errors import GuestPanicked
 from workers.health import check_target
@@ -84,6 +85,26 @@ def test_the_kernel_that_is_named_for_checks_is_checked_with_however_old_it_is(
     assert row is not None
     assert (row.ok, row.problem) == (True, "")
     assert guest().faults == 0
+
+
+@pytest.mark.parametrize("ends", [SystemExit, KeyboardInterrupt])
+def test_a_check_that_is_stopped_is_no_fault_of_the_target_and_stays_due(
+    known: FakeLab, ends: type[BaseException]
+) -> None:
+    """As when a worker is restarted to bring its code up to date."""
+
+    def stopped(request: BootRequest) -> Script:
+        raise ends
+
+    known.scripts[""] = stopped
+    ask_check(by=None, target_id=guest().pk)
+    with pytest.raises(ends):
+        loop.take_one(work.EVERYTHING)
+    assert not HealthCheck.objects.exists()
+    assert (guest().faults, guest().checked_until) == (0, None)
+    known.scripts[""] = lambda request: opens(800.0, 6)
+    assert loop.take_one(work.EVERYTHING)
+    assert HealthCheck.objects.get().ok
 
 
 def test_a_machine_that_is_not_tuned_as_declared_is_not_well(known: FakeLab) -> None:
