@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
-from lab.errors import FieldRefused
+from lab.errors import FieldRefused, LabError, StoreRefused, StoreUnreachable
 from lab.leases.prepared import after
 from lab.models import Build, HealthCheck, Run, Target, Tree, User, Variant
 from lab.models.states import BuildState, ExperimentState, Outcome, Role, RunState
@@ -70,7 +70,8 @@ def known_kernel(target: Target) -> str:
     """Return the artifact to check with: the configured one, that of the last check that went well, else of the last experiment.
 
     The same one as long as it is kept: figures of different kernels show no drift. Only bases that an operator chose, or
-    an archive's own base: a stranger's kernel may behave well once and badly in every check. Raises FieldRefused where there is none.
+    an archive's own base: a stranger's kernel may behave well once and badly in every check.
+    Raises FieldRefused where there is none, and what the store raises.
     """
     if settings.CHECK_KERNEL:
         return str(settings.CHECK_KERNEL)
@@ -112,8 +113,17 @@ def due_checks(now: datetime | None = None, name: str | None = None) -> list[str
         wanted, ~Exists(boots), Q(checked_until=None) | Q(checked_until__lt=after(0.0))
     )
     some = (rows if name is None else rows.filter(name=name)).order_by("?")[:LOOKED_AT_ONCE]
-    targets = sorted(some, key=lambda row: row.name)
-    return [row.name for row in targets if has_kernel(row)]
+    names = []
+    for row in sorted(some, key=lambda row: row.name):
+        try:
+            known_kernel(row)
+        except FieldRefused:
+            continue
+        except (StoreUnreachable, StoreRefused):
+            # Checks wait for the store, but not the other work of whoever asks.
+            break
+        names.append(row.name)
+    return names
 
 
 def claim_check(name: str, *, force: bool = False) -> Target | None:
@@ -153,9 +163,9 @@ def record_check(target_id: int, checked: Checked) -> HealthCheck:
 
 
 def has_kernel(target: Target) -> bool:
-    """Return whether there is a kernel to check a target with."""
+    """Return whether there is a kernel to check a target with, as far as the store says."""
     try:
         known_kernel(target)
-    except FieldRefused:
+    except LabError:
         return False
     return True

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from django.core import mail
+from django.test import Client
 from django.utils import timezone
 
-from lab.errors import FieldRefused, NotAllowed
+from lab.errors import FieldRefused, NotAllowed, StoreUnreachable
 from lab.models import Build, Experiment, HealthCheck, Run, Target, User
 from lab.runs.claiming import claim_next_run
 from lab.runs.queue_list import queue_lines
+from lab.runs.queues import queues_to_wake
 from lab.storage.artifacts import artifacts_of
 from lab.targets.fleet import read_fleet
 from lab.targets.health_checks import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
@@ -169,6 +171,22 @@ def test_boots_and_checks_keep_off_each_other(known: FakeLab) -> None:
     local.build_all(Run.objects.latest("pk").experiment_id)
     assert claim_next_run(target="guest", by="me") is not None
     assert claim_check("guest", force=True) is None
+
+
+def test_a_store_that_does_not_answer_holds_up_checks_and_nothing_else(
+    known: FakeLab, monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    def away(key: str, root: Path) -> bool:
+        raise StoreUnreachable("the store does not answer")
+
+    experiment = local.take_up(known.spec({}, name="waits"), say=print)
+    ask_check(by=None, target_id=guest().pk)
+    monkeypatch.setattr("lab.targets.health_checks.is_kept", away)
+    assert due_checks() == []
+    assert "target.guest" in queues_to_wake()
+    local.work_through(experiment)
+    assert client.get("/targets/guest/").status_code == 200
+    assert guest().check_asked_at is not None
 
 
 def test_a_target_without_a_good_kernel_says_what_would_give_it_one(db: None) -> None:
