@@ -6,14 +6,14 @@ import statistics
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
+from django.db import DatabaseError, InterfaceError, connection
 
 from kernels.artifacts.store import Artifact
+from kernels.files.scratch import remove_leftovers, scratch
 from lab.models import HealthCheck, Target
 from lab.one_line import error_line
 from lab.targets.access_schema import read_tuning
@@ -109,17 +109,14 @@ def _reserved(target_id: int) -> Iterator[_Reservation]:
 
 
 def _checked(target: Target, bench: Bench) -> Checked:
-    runs = bench.home / "runs"
-    runs.mkdir(parents=True, exist_ok=True)
+    checks = bench.home / "checks"
+    remove_leftovers(checks)
     key = known_kernel(target)
     with (
         _reserved(target.pk) as reservation,
         at_hand(bench.home, key, reservation.beat) as artifact,
-        TemporaryDirectory(prefix="check-", dir=runs) as place,
+        scratch(checks) as directory,
     ):
-        directory = Path(place)
-        # QEMU's user reads the initramfs in it.
-        directory.chmod(0o755)
         job = _job(target, artifact, bench)
         request = boot_request(job, artifact, bench.home, directory)
         answers = boot(request, job.plan, bench.drivers[target.driver], reservation)

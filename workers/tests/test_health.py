@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,7 +62,18 @@ def test_a_check_boots_the_base_that_went_well_and_keeps_its_figure(known: FakeL
     # Its figure is compared with those of months, so it goes the way that is always there.
     assert known.driver.requests[-1].way == "power"
     assert guest().checked_until is None
-    assert list((known.home / "runs").glob("check-*")) == []
+    assert list((known.home / "checks").iterdir()) == []
+
+
+def test_the_files_of_a_check_whose_worker_was_killed_go_with_the_next_check(known: FakeLab) -> None:
+    """Its initrd has some 13 MB, or as much as a disk."""
+    known.scripts[""] = lambda request: opens(800.0, 6)
+    left = known.home / "checks" / "tmp0a1b2c3d"
+    left.mkdir(parents=True)
+    (left / ".lock").write_text("held\n")
+    (left / "initrd").write_bytes(b"initrd")
+    assert check_target("guest", force=True) is not None
+    assert not left.exists()
 
 
 def test_a_check_that_fails_counts_as_a_fault_and_three_of_them_are_a_quarantine(known: FakeLab) -> None:
