@@ -139,7 +139,7 @@ def keep_piece(token: str, stream: str, number: int, data: bytes, address: str =
     pieces = NetbootPiece.objects.filter(netboot=boot, stream=stream)
     if pieces.filter(number=number).exists():
         return False
-    if number >= pieces.count() + AHEAD:
+    if number >= AHEAD and not pieces.filter(number=number - AHEAD).exists():
         raise PieceRefused(f"piece {number} comes long before its time", too_much=False)
     room = Netboot.objects.filter(pk=boot.pk, closed_at=None, received__lte=BOOT_BYTES - len(data))
     try:

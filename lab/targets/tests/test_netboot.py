@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from kernels.artifacts.store import ArtifactStore
@@ -220,6 +222,17 @@ def test_the_hash_that_stands_in_before_the_fetch_is_no_token(metal: Target) -> 
     row = Netboot.objects.get(pk=opened())
     with pytest.raises(NetbootClosed):
         file_of(row.token_sha256, "kernel")
+
+
+def test_a_late_piece_costs_no_more_than_an_early_one(metal: Target) -> None:
+    """A day of heartbeats has 86,400 of them."""
+    opened()
+    token = handed().token
+    for number in range(AHEAD + 2):
+        with CaptureQueriesContext(connection) as asked:
+            keep_piece(token, "records", number, b"")
+        assert not [query["sql"] for query in asked if "COUNT(" in query["sql"]]
+    assert NetbootPiece.objects.count() == AHEAD + 2
 
 
 def test_pieces_are_read_in_order_once_each_whatever_order_they_came_in(metal: Target) -> None:
