@@ -129,8 +129,8 @@ def keep_piece(token: str, stream: str, number: int, data: bytes, address: str =
 
     address: of the caller, which must be the one that the boot's first piece came from.
     """
-    boot = boot_of(token)
-    if not _is_expected(boot, address) or not _is_reporter(boot, address):
+    boot = boot_of(token, address)
+    if not _is_reporter(boot, address):
         raise NetbootClosed(_CLOSED)
     if stream not in STREAMS:
         raise PieceRefused(f'there is no stream "{stream[:20]}"', too_much=False)
@@ -152,11 +152,13 @@ def keep_piece(token: str, stream: str, number: int, data: bytes, address: str =
     return True
 
 
-def boot_of(token: str) -> Netboot:
-    """The open boot of a token. Raises NetbootClosed, which does not say why."""
+def boot_of(token: str, address: str) -> Netboot:
+    """The open boot of a token, if the caller may be its machine. Raises NetbootClosed, which does not say why."""
     hashed = _hash(token)
     boot = Netboot.objects.filter(token_sha256=hashed, closed_at=None, expires_at__gt=after(0.0)).first()
     if boot is None or not boot.fetches or not hmac.compare_digest(boot.token_sha256, hashed):
+        raise NetbootClosed(_CLOSED)
+    if not _is_expected(boot, address):
         raise NetbootClosed(_CLOSED)
     return boot
 

@@ -51,7 +51,7 @@ def next_boot(token: str, address: str) -> Following | None:
 
     The answer invalidates the token. Raises NetbootClosed: there is no next boot, the machine may switch off.
     """
-    boot = boot_of(token)
+    boot = boot_of(token, address)
     not_noted = Q(asked_at=None) | Q(asked_at__lt=after(-NOTED_S))
     Netboot.objects.filter(not_noted, pk=boot.pk).update(asked_at=after(0.0))
     offers = Netboot.objects.filter(follows=boot, way="kexec", closed_at=None, expires_at__gt=after(0.0))

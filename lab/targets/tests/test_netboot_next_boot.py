@@ -72,6 +72,16 @@ def test_a_machine_that_waits_is_handed_what_follows_with_tokens_of_its_own(
     assert netboot_progress(after).fetched_from == "10.0.2.15"
 
 
+def test_a_target_with_an_address_is_offered_what_follows_there_alone(waiting: tuple[int, str]) -> None:
+    """The kernel under test knows the token, and may have told it to others."""
+    boot, token = waiting
+    Target.objects.update(access={"mac": MAC, "address": "10.0.2.15"})
+    after = opened(follows=boot)
+    with pytest.raises(NetbootClosed):
+        next_boot(token, "10.0.2.66")
+    assert followed(token).handout.boot_id == after
+
+
 def test_the_token_before_ends_with_the_answer(waiting: tuple[int, str]) -> None:
     boot, token = waiting
     after = opened(follows=boot)
