@@ -67,6 +67,9 @@ def _secret(path: Path) -> str:
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         draft.touch(mode=0o600)
         draft.write_text(secrets.token_urlsafe(48))
+        # A power cut would leave an empty file, with which nothing starts any more.
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
         try:
             # Two processes may start at once: the first link wins, both read the same key.
             path.hardlink_to(draft)

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from lab.operations.headers import POLICY, content_security_policy
+from lab.settings import _secret
 from lab.tests.fresh_python import run_python
 
 pytestmark = pytest.mark.process
@@ -42,6 +43,21 @@ def test_processes_that_start_at_once_share_one_secret(tmp_path: Path) -> None:
         for _ in range(6)
     ]
     assert len({process.communicate()[0] for process in started}) == 1
+
+
+def test_a_power_cut_leaves_no_empty_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would start with it, nor make another."""
+    synced, sync = [], os.fsync
+
+    def note(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced.append((status.st_ino, status.st_size))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    assert len(_secret(tmp_path / "secret.key")) >= 50
+    status = (tmp_path / "secret.key").stat()
+    assert synced == [(status.st_ino, status.st_size)]
 
 
 def test_tests_do_not_touch_an_installations_tables() -> None:

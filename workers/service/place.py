@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.files.scratch import place_synced
 from workers.errors import MachineUnfit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,11 +126,11 @@ def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
 
 
 def write(path: Path, text: str, owner: pwd.struct_passwd | None = None) -> None:
-    """Replace a file atomically. Only its owner can read it, by default the user that runs this program."""
+    """Replace a file in one step, also in a power cut. Only its owner can read it, by default the user that runs this program."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)
     draft.write_text(text)
     if owner is not None:
         os.chown(draft, owner.pw_uid, owner.pw_gid)
-    draft.replace(path)
+    place_synced(draft, path)

@@ -15,7 +15,7 @@ from psycopg import sql
 from kernels.files.scratch import remove_tree
 from kernels.processes.environment import minimal
 from workers.errors import MachineUnfit, ServiceFailed
-from workers.service.place import ServicePlace, account, folder_of
+from workers.service.place import ServicePlace, account, folder_of, write
 
 # Debian keeps each version's programs in a folder of its own.
 PROGRAMS = Path("/usr/lib/postgresql")
@@ -62,13 +62,9 @@ def make_cluster(place: ServicePlace) -> None:
         remove_tree(begun)
     folder_of(begun, owner)
     secret = place.folder / "postgres.password"
-    secret.touch(mode=0o600)
-    secret.write_text(secrets.token_urlsafe(32))
+    write(secret, secrets.token_urlsafe(32))
     handed = place.sockets / "postgres.password"
-    handed.touch(mode=0o600)
-    handed.write_text(secret.read_text() + "\n")
-    if owner is not None:
-        os.chown(handed, owner.pw_uid, owner.pw_gid)
+    write(handed, secret.read_text() + "\n", owner)
     command = [str(programs(place.cluster) / "initdb"), "--pgdata", str(begun), "--username", USER]
     command += [
         "--auth",

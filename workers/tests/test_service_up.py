@@ -143,6 +143,30 @@ def test_secrets_are_read_by_their_owner_alone(place: ServicePlace) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
+@pytest.mark.process
+def test_a_power_cut_leaves_no_cluster_whose_password_is_lost(
+    place: ServicePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """initdb syncs what it makes; the service could never sign in to a cluster with another password."""
+    synced, sync = [], os.fsync
+
+    def note(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced.append((status.st_ino, status.st_size))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(postgres, "PROGRAMS", tmp_path / "programs")
+    a_version(tmp_path / "programs", "15")
+    initdb = tmp_path / "programs/15/bin/initdb"
+    initdb.write_text('#!/bin/sh\necho 15 >"$2/PG_VERSION"\n')
+    initdb.chmod(0o755)
+    postgres.make_cluster(place)
+    up._write_environment(place, OPTIONS)
+    for path in (place.folder / "postgres.password", place.environment):
+        assert (path.stat().st_ino, path.stat().st_size) in synced, path
+
+
 def test_a_password_that_a_power_cut_left_empty_is_made_anew(place: ServicePlace) -> None:
     (place.folder / "redis.password").touch()
     assert len(place.password("redis")) > 30
