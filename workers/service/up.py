@@ -95,16 +95,17 @@ def _bring_up_stores(
     stores = programs.stores(place, options)
     running = {state.name for state in supervisor.states()} if supervisor.alive() else set()
     others = running - {store.name for store in stores}
-    changed = _changed_settings(place, options) if others else []
+    changed = _changed_settings(place, options) if running else []
     if changed:
         # Before the new ones are written: if this fails, the next command sees the change, too.
         say(f"settings have changed ({', '.join(changed)}): everything is restarted with the new ones")
         supervisor.end(others)
-    _write_environment(place, options)
-    if not running:
+    if changed or not running:
+        # The stores' own settings may have changed, too: where they listen, and their passwords.
         write(place.configuration, programs.configuration(place, stores))
         write(place.targets, "")
         supervisor.start()
+    _write_environment(place, options)
     supervisor.begin(store.name for store in stores)
     if options.own_database:
         postgres.make_database(place, options.database)

@@ -235,6 +235,25 @@ def test_programs_that_run_with_other_settings_are_stopped_before_the_new_ones_a
     assert json.loads(place.environment.read_text())["KPERFLAB_PRIVATE"] == "1"
 
 
+def test_a_store_that_is_to_listen_elsewhere_is_restarted_before_it_is_asked(
+    place: ServicePlace, settled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not yet know the password, or the port, with which it is asked."""
+    configured, asked = list[str](), list[str]()
+
+    class Configured(Running):
+        def start(self) -> None:
+            configured.append(self._place.configuration.read_text())
+
+    monkeypatch.setattr("workers.service.redis.shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("workers.service.redis.wait", lambda place, network: asked.append(configured[-1]))
+    options = replace(OPTIONS, own_database=False)
+    up._bring_up_stores(place, options, Configured(place, []), print)
+    listens = replace(options, redis=redis.RedisNetwork("192.0.2.5"))
+    up._bring_up_stores(place, listens, Configured(place, ["redis", "web"]), print)
+    assert ["192.0.2.5" in configuration for configuration in asked] == [False, True]
+
+
 def test_a_setting_that_is_no_longer_given_restarts_the_programs_too(
     place: ServicePlace, settled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
