@@ -270,7 +270,8 @@ def _put_in_place(draft: Path, archive: Reader) -> None:
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
-        folder.rename(place)
+        # Not a rename alone: runs or artifacts may be on a disk of their own.
+        shutil.move(folder, place)
     key = draft / SECRET
     key.touch(mode=0o600)
     key.write_bytes(b"".join(archive.pieces(SECRET)))
