@@ -38,7 +38,8 @@ def snapshot() -> Iterator[tuple[dict[str, list[str]], Callable[[str], Iterator[
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        yield _columns(), _copied
+        columns = _columns()
+        yield columns, lambda table: _copied(table, columns[table])
 
 
 def _folder_of_database() -> Path:
@@ -74,8 +75,7 @@ def _columns() -> dict[str, list[str]]:
         }
 
 
-def _copied(table: str) -> Iterator[bytes]:
-    (columns,) = [column_names for name, column_names in _columns().items() if name == table]
+def _copied(table: str, columns: list[str]) -> Iterator[bytes]:
     with (
         connection.cursor() as cursor,
         cursor.copy(f"COPY {_quoted(table)} ({_listed(columns)}) TO STDOUT") as copy,
