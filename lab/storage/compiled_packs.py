@@ -19,6 +19,7 @@ from typing import IO
 from kernels.artifacts.signature import Seal, Signature
 from kernels.artifacts.store import KEYS
 from kernels.builds.compiled_files import TRUSTED, CompiledFiles
+from kernels.files.scratch import locked
 from lab.errors import StoreLacks
 from lab.storage.signing_keys import is_ours
 from lab.storage.store import Store
@@ -132,11 +133,10 @@ def _seen(home: Path) -> set[str]:
 
 
 def _note(home: Path, digests: list[str]) -> None:
-    # If two workers write the list at once, a name may be lost: that pack is fetched again.
     part = _list(home).with_suffix(".part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    part.write_text(json.dumps(sorted(_seen(home) | set(digests))))
-    part.rename(_list(home))
+    with locked(home / "objects" / "locks" / "compiled-packs"):
+        part.write_text(json.dumps(sorted(_seen(home) | set(digests))))
+        part.rename(_list(home))
 
 
 def _list(home: Path) -> Path:

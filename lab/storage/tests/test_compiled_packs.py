@@ -7,6 +7,7 @@ import hashlib
 import io
 import tarfile
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from lab.storage import compiled_packs
 from lab.storage.compiled_packs import fetch_packs, send_packs
 from lab.storage.signing_keys import register_key, revoke_key
 from lab.storage.store import Store
+from lab.tests.at_once import at_once
 from lab.tests.stores import directory_store
 from lab.tests.stores import moto as moto
 from lab.tests.stores import store as store
@@ -104,6 +106,15 @@ def test_a_pack_that_a_killed_builder_was_sending_keeps_nobody_from_the_others(
     one.sends()
     (tmp_path / "store" / "compiled" / ".draft-0a1b2c3d").write_bytes(b"half")
     assert other.fetches() == len(NAMES)
+
+
+def test_builders_of_one_machine_forget_no_pack_that_another_noted(tmp_path: Path) -> None:
+    def note(builder: int) -> None:
+        for number in range(20):
+            compiled_packs._note(tmp_path, [f"{builder}-{number}"])
+
+    at_once(*(partial(note, builder) for builder in range(6)))
+    assert len(compiled_packs._seen(tmp_path)) == 6 * 20
 
 
 def test_files_of_untrusted_bases_stay_where_they_are(one: Machine) -> None:
