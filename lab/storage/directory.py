@@ -73,10 +73,8 @@ class DirectoryStorage(FileSystemStorage):
         return name
 
     def _save(self, name: str, content: File[bytes]) -> str:
-        self.check()
         place = Path(self.path(name))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, draft = tempfile.mkstemp(prefix=_DRAFT, dir=place.parent)
+        descriptor, draft = self._open_draft(place.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 for chunk in content.chunks(_CHUNK):
@@ -90,6 +88,14 @@ class DirectoryStorage(FileSystemStorage):
             raise
         sync_directory(place.parent)
         return name
+
+    def _open_draft(self, folder: Path) -> tuple[int, str]:
+        while True:
+            self.check()
+            # Another process may remove the last file there just now, and the directory with it.
+            with suppress(FileNotFoundError):
+                folder.mkdir(parents=True, exist_ok=True)
+                return tempfile.mkstemp(prefix=_DRAFT, dir=folder)
 
     def delete(self, name: str) -> None:
         """Remove a file, and the directories that are empty then; nothing happens where there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,22 @@ def test_a_directory_that_is_not_mounted_neither_lists_as_empty_nor_is_made(
     with pytest.raises(StoreUnreachable, match="create it, or mount it"):
         store.put("compiled/a", b"1")
     assert not (tmp_path / "away").exists()
+
+
+def test_what_is_put_where_another_process_removes_the_last_file_is_put(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, make = directory_store(settings, tmp_path / "store"), tempfile.mkstemp
+
+    def removed_before(**named: Any) -> tuple[int, str]:
+        if store.has("logs/last.log"):
+            store.remove("logs/last.log")
+        return make(**named)
+
+    store.put("logs/last.log", b"1")
+    monkeypatch.setattr(tempfile, "mkstemp", removed_before)
+    store.put("logs/next.log", b"2")
+    assert [entry.name for entry in store.entries()] == ["logs/next.log"]
 
 
 def test_a_directory_is_not_mistaken_for_one_whose_name_begins_alike(store: Store) -> None:
