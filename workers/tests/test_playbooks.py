@@ -90,23 +90,31 @@ def test_services_are_restarted_though_a_later_task_fails(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("runs", "settings_age", "restarted"), [("before", 60, True), ("now", 60, False), ("now", -60, True)]
+    ("runs", "changed", "restarted"),
+    [
+        ("before", "", True),
+        ("now", "", False),
+        ("now", "environment", True),
+        ("now", "kperflab-web.service", True),
+    ],
 )
-def test_a_program_of_the_release_or_settings_before_is_restarted_by_the_next_playbook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: str, settings_age: int, restarted: bool
+def test_a_program_of_the_release_settings_or_unit_before_is_restarted_by_the_next_playbook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: str, changed: str, restarted: bool
 ) -> None:
-    """Its worker would take no work, and the playbook that changed code or settings may have been interrupted."""
+    """Its worker would take no work, and the playbook that changed code, settings or unit may have been interrupted."""
     for name in ("before", "now", "secrets"):
         (tmp_path / name).mkdir()
-    (tmp_path / "environment").touch()
-    os.utime(tmp_path / "environment", (time.time() - settings_age,) * 2)
+    for name in ("environment", "kperflab-web.service"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() + (60 if name == changed else -60),) * 2)
     with subprocess.Popen(["sleep", "600"], cwd=tmp_path / runs) as program:
         # A unit that is stopped has the number 0.
         systemctl = tmp_path / "systemctl"
         systemctl.write_text(f"#!/bin/sh\necho {program.pid}; echo; echo 0\n")
         systemctl.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        places = {"lab_code_release": str(tmp_path / "now"), "lab_code_settings": str(tmp_path)}
+        places = dict.fromkeys(("lab_code_settings", "lab_code_units"), str(tmp_path))
+        places["lab_code_release"] = str(tmp_path / "now")
         try:
             output = play(tmp_path, [part("lab_code/outdated")], **places)
         finally:
