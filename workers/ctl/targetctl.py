@@ -78,6 +78,11 @@ def show(name: Name, form: Format = TABLE) -> None:
 def add(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
     """Add a machine."""
     chosen = _settings(file, group, {}, tune)
+    if chosen.get("name", name) != name:
+        raise FieldRefused(
+            "name",
+            f'{file}: name is "{chosen["name"]:.70}", the command adds "{name}"; take it out of the file',
+        )
     row = add_target(by=None, wanted=TargetFields(**{"name": name} | chosen))
     test = f"power {row.name} status" if row.driver in MACHINES else f"check {row.name}"
     out.print(Text(f"{row.name} was added; test it with: labctl target {test}"))

@@ -75,6 +75,15 @@ def test_a_machine_is_taken_in_tuned_switched_and_forgotten(ctl: Ctl, file: str)
     assert ctl("remove", "box")[1] == "box is forgotten\n"
 
 
+def test_a_file_with_another_name_than_the_command_adds_nothing(ctl: Ctl, file: str) -> None:
+    Path(file).write_text('name = "other"\n' + Path(file).read_text())
+    code, _, said = ctl("add", "box", file)
+    assert code == 64
+    assert 'name is "other", the command adds "box"' in " ".join(said.split())
+    assert not Target.objects.filter(name__in=("box", "other")).exists()
+    assert ctl("add", "other", file)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
