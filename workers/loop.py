@@ -37,7 +37,7 @@ from lab.targets.drivers import is_guest
 from lab.targets.health_checks import due_checks
 from workers.bench import make_bench
 from workers.build import build_claimed
-from workers.errors import ClaimLost
+from workers.errors import ClaimLost, TargetUnready
 from workers.health import check_due
 from workers.machine_turns import Turn, turn
 from workers.readiness import spare_for_builds, why_idle
@@ -46,6 +46,8 @@ from workers.run import clock_of, run_claimed
 log = logging.getLogger(__name__)
 # A pause after a full disk before this worker takes work again: without it three tries took a tenth of a second, and the work was given up.
 NO_ROOM_S = 10.0
+# The same for a target that can boot nothing, as while libvirt restarts: three tries put it into quarantine.
+UNREADY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ def _recorded(claim: Claim) -> Iterator[None]:
         yield
     except ClaimLost as exc:
         log.info("%s", exc)
+    except TargetUnready:
+        sleep(UNREADY_S)
     except (KeyboardInterrupt, SystemExit):
         _give_back(claim)
         raise

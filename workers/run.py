@@ -95,7 +95,7 @@ class Answers:
 
 
 def run_claimed(claim: Claim, bench: Bench) -> None:
-    """Boot what is claimed and record how it went. Raises ClaimLost when it was cancelled."""
+    """Boot what is claimed and record how it went. Raises ClaimLost when it was cancelled, TargetUnready after it was handed back."""
     with Lease(claim) as lease:
         order = run_order(claim.id)
         directory = bench.home / "runs" / f"{order.id}-{order.attempt}"
@@ -121,7 +121,7 @@ def run_claimed(claim: Claim, bench: Bench) -> None:
         except TargetUnready as exc:
             log.warning("run %s waits, nothing was booted: %s", order.id, exc)
             hand_back_unbooted(claim, str(exc))
-            return
+            raise
         except TargetVanished as exc:
             record = _ended_badly(_vanished(exc, order), console, bench, order)
         except OURS as exc:

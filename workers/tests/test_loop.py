@@ -16,8 +16,11 @@ from lab.targets.drivers import DRIVERS
 from lab.tests.factories import ME, finish_builds, make_grid
 from workers import local, loop, wakeups
 from workers.bench import MAKERS
+from workers.drivers.base import BootRequest
+from workers.drivers.fake import Script
+from workers.errors import LibvirtMissing
 from workers.loop import Scope
-from workers.tests.conftest import FakeLab
+from workers.tests.conftest import FakeLab, opens
 
 pytestmark = pytest.mark.django_db
 
@@ -80,6 +83,25 @@ def test_an_experiment_of_one_machine_that_is_not_ready_ends_with_the_reason(
         local.work_through(experiment.pk)
     assert not loop.take_one(Scope())
     assert not Run.objects.exclude(state="queued").exists()
+
+
+def test_a_libvirt_that_restarts_has_time_before_its_target_is_out_of_service(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(loop, "sleep", pauses.append)
+    tries = iter(range(2))
+
+    def script(_request: BootRequest) -> Script:
+        if next(tries, None) is not None:
+            raise LibvirtMissing("libvirt does not answer")
+        return opens(1000.0)
+
+    fake_lab.scripts[""] = script
+    assert fake_lab.run(fake_lab.spec({})).state == "done"
+    assert pauses == [loop.UNREADY_S] * 2
+    assert set(Run.objects.values_list("attempt", flat=True)) == {1}
+    assert Target.objects.get(name="guest").quarantined_at is None
 
 
 def test_every_declared_driver_can_be_made() -> None:
