@@ -7,7 +7,7 @@ the receiver of a verdict should not wait for another experiment's kernel.
 
 import fcntl
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Event
@@ -39,7 +39,7 @@ def work(stopped: Event) -> None:
     timetable = Timetable(*UPKEEP)
     while not stopped.is_set():
         try:
-            timetable.do_due(lambda task: task())
+            timetable.do_due(_do)
             busy = take_one(EVERYTHING)
         except Exception:
             log.exception("the worker could not go on; it tries again in %g s", FAULT_S)
@@ -48,6 +48,15 @@ def work(stopped: Event) -> None:
         else:
             if not busy:
                 stopped.wait(IDLE_S)
+
+
+def _do(chore: Callable[[], object]) -> None:
+    """Do a chore; one that fails keeps neither the others nor the work from their turn, as in a fleet."""
+    try:
+        chore()
+    except Exception:
+        log.exception("a chore failed; it is tried again at its next turn")
+        close_old_connections()
 
 
 def delivering() -> AbstractContextManager[None]:

@@ -148,6 +148,21 @@ def test_a_database_that_does_not_answer_does_not_end_the_worker(
     assert closed == [1]
 
 
+def test_a_chore_that_fails_keeps_nothing_else_from_its_turn(
+    queued: Experiment, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails() -> None:
+        raise ValueError("a row that nobody foresaw")
+
+    later: list[int] = []
+    monkeypatch.setattr("workers.work.close_old_connections", lambda: None)
+    monkeypatch.setattr("workers.work.UPKEEP", ((fails, 0.0), (lambda: later.append(1), 0.0)))
+    work.work(StopsWhen(over(queued)))
+    assert Experiment.objects.get(pk=queued.pk).state == "done"
+    assert later
+    assert "a row that nobody foresaw" in caplog.text
+
+
 def test_a_machine_has_one_worker(tmp_path: Path) -> None:
     with (
         work.only_worker(tmp_path),
