@@ -55,7 +55,7 @@ def _do(chore: Callable[[], object]) -> None:
     try:
         chore()
     except Exception:
-        log.exception("a chore failed; it is tried again at its next turn")
+        log.exception("a chore failed; it is retried at its next turn")
         close_old_connections()
 
 

@@ -20,8 +20,8 @@ MAX_ALL_BYTES = 64 << 20
 # A longer line is ignored.
 MAX_LINE = 4096
 MAX_DEPTH = 60
-# Each symbol looks at the blocks around it, and refers to all of their conditions.
-_REFERENCE_BYTES = 8
+# Each symbol looks at the blocks around it, and refers to all of their conditions: bytes of a reference.
+_REFERENCE = 8
 # The variables of the kernel's Makefile that Kconfig's source lines use.
 _VARIABLES = {**BUILT.kconfig, "KBUILD_EXTMOD": ""}
 _ENTRY = re.compile(r"(config|menuconfig|choice|menu|if|comment)(?:\s+(.*))?")
@@ -124,7 +124,7 @@ class _Reader:
         if kind in ("config", "menuconfig"):
             blocks = self.blocks if self.left > 0 else []
             around = [condition for block in blocks for condition in block.depends]
-            self.left -= (len(blocks) + len(around)) * _REFERENCE_BYTES
+            self.left -= (len(blocks) + len(around)) * _REFERENCE
             choice = next((block.name for block in reversed(blocks) if block.kind == "choice"), "")
             self.symbol = rest.split()[0] if rest else ""
             self.definition = ConfigDefinition(where, around, choice=choice)

@@ -120,7 +120,7 @@ def due_checks(now: datetime | None = None, name: str | None = None) -> list[str
         except FieldRefused:
             continue
         except (StoreUnreachable, StoreRefused):
-            # Checks wait for the store, but not the other work of whoever asks.
+            # Checks wait for the store, but not the other work of the caller.
             break
         names.append(row.name)
     return names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ./bootstrap makes of a set-up that was interrupted."""
+"""./bootstrap after a set-up that was interrupted."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ from lab.models import Netboot
 from lab.storage.directory import DirectoryStorage
 from lab.targets.netboot.boots import left_on
 from lab.tests.stores import directory_store
-from workers.drivers.base import Machine
 from workers.drivers.metal import MetalDriver
 from workers.errors import (
     BmcFailed,
@@ -31,7 +30,6 @@ from workers.errors import (
     ClaimLost,
     GuestPanicked,
     GuestSilent,
-    MachineUnfit,
     TargetLost,
     TargetVanished,
     WrongKernel,
@@ -381,34 +379,3 @@ def test_a_token_is_of_no_use_in_the_next_boot(bench: Bench) -> None:
 
     bench.run(boots)
     assert first.post("records", b"stale") == 404
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"machine": Machine(1, 512, "tcg", "instructions")}, "no physical machine has an instruction clock"),
-        ({"access": {"mac": "x"}}, r"target metal-1: access\."),
-        ({"cmdline": "x" * 2000}, "too long"),
-        ({"target": "metal-2"}, 'no target "metal-2"'),
-    ],
-)
-def test_what_no_machine_can_do_is_refused_before_anything_is_turned_on(
-    bench: Bench, change: dict[str, Any], said: str
-) -> None:
-    machine = PretendMachine(boots_well)
-    with (
-        pytest.raises(MachineUnfit, match=said),
-        bench.driver(machine).boot(replace(bench.request, **change)),
-    ):
-        pass
-    assert machine.done == []
-
-
-def test_a_lab_that_no_machine_can_reach_is_refused_before_anything_is_turned_on(
-    bench: Bench, settings: Any
-) -> None:
-    settings.NETBOOT_URL = "http://127.0.0.1:8000"
-    machine = PretendMachine(boots_well)
-    with pytest.raises(MachineUnfit, match="KPERFLAB_NETBOOT_URL"), bench.driver(machine).boot(bench.request):
-        pass
-    assert machine.done == []

@@ -23,7 +23,7 @@ from lab.errors import SettingWrong
 from workers.errors import MachineUnfit, ServiceDown, ServiceFailed
 from workers.service import leftover_processes as left
 from workers.service import postgres, programs, redis, up
-from workers.service.place import ROOT, ServicePlace, folder_of
+from workers.service.place import ServicePlace, folder_of
 from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, State, Supervisor, environment
 
@@ -386,55 +386,3 @@ def test_a_home_without_a_service_adopts_nothing_and_a_broken_one_says_so(place:
     place.environment.write_text("{")
     with pytest.raises(SettingWrong, match=r"environment\.json"):
         adopt(place.home)
-
-
-@pytest.mark.process
-def test_a_database_that_does_not_answer_is_one_line_of_labctl(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "workers.labctl", "list", "--local"],
-        env=os.environ
-        | {
-            "KPERFLAB_HOME": str(tmp_path),
-            "KPERFLAB_DATABASE": f"postgres://u:hidden@%2F{tmp_path.name}/lab",
-        },
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 3
-    assert done.stderr.startswith("labctl: the lab's database does not answer (")
-    assert "hidden" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
-@pytest.mark.hostile
-@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "10.0.0.7", "lab.example", "192.168.1.1", "fe80::1"])
-def test_pages_for_others_without_a_certificate_are_refused(
-    bind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("KPERFLAB_URL", "KPERFLAB_PLAIN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("KPERFLAB_BIND", bind)
-    with pytest.raises(SettingWrong, match="lets others reach the pages without TLS"):
-        up.service_options(8000)
-    monkeypatch.setenv("KPERFLAB_URL", "http://lab.example")
-    with pytest.raises(SettingWrong, match="KPERFLAB_PLAIN=1"):
-        up.service_options(8000)
-
-
-@pytest.mark.parametrize(
-    ("bind", "name", "value"),
-    [
-        ("0.0.0.0", "KPERFLAB_URL", "https://lab.example"),
-        ("0.0.0.0", "KPERFLAB_PLAIN", "1"),
-        ("127.0.0.1", "KPERFLAB_PLAIN", ""),
-        ("::1", "KPERFLAB_PLAIN", ""),
-        ("localhost", "KPERFLAB_PLAIN", ""),
-    ],
-)
-def test_pages_are_bound_where_a_proxy_or_a_word_makes_that_safe(
-    bind: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KPERFLAB_BIND", bind)
-    monkeypatch.setenv(name, value)
-    assert up.service_options(8000).bind == bind

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the last step of a restore puts the key and the files."""
+"""Places of the key and the files in the last step of a restore."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lab.one_line import one_line
 from lab.profiles.analysis.frame_alignment import Flags, UnitedTree
 from lab.profiles.analysis.symbol_counts import outermost_of
 
@@ -83,7 +82,9 @@ def _grow(tree: UnitedTree, top: _Branch, path: Sequence[int], total: int) -> No
 
 
 def _shown(tree: UnitedTree, node: int) -> str:
-    return one_line(tree.names[int(tree.name[node])])
+    name = tree.names[int(tree.name[node])]
+    # A name is one line of text, whatever the guest called it.
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 def _lines(command: _Branch, samples: int) -> list[str]:
