@@ -122,7 +122,7 @@ def test_the_pages_take_few_queries_however_many_boots(
         experiment_page(experiment.pk)
     with django_assert_max_num_queries(7):
         list_page(ExperimentFilter())
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(14):
         comparison_page(experiment.pk)
 
 
