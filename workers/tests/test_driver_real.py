@@ -59,9 +59,10 @@ def home() -> Iterator[Path]:
     """A state root of these tests' own, where QEMU's user may enter."""
     home = settings.HOME / "driver-tests"
     home.mkdir(parents=True, exist_ok=True)
+    # Tests that were killed may have left a boot.
+    LibvirtDriver(home).sweep()
     yield home
-    driver = LibvirtDriver(home)
-    driver.sweep(lambda _pid, _started: False)
+    LibvirtDriver(home).sweep(lambda _pid, _started: False)
 
 
 @pytest.fixture
