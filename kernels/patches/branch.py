@@ -113,7 +113,7 @@ class _Fetch:
             run_git(self.repository, "rev-list", "--max-parents=0", "--max-count=1", _TIP).decode().strip()
         )
         self._fetch(f"+{tip}:{_TIP}", "--deepen=1")
-        before = try_git(f"--git-dir={self.repository}", "rev-parse", "--verify", "--quiet", f"{first}~1")
+        before = try_git(self.repository, "rev-parse", "--verify", "--quiet", f"{first}~1")
         if before.returncode:
             raise PatchRejected(
                 f"branch {self.branch.name} of {self._shown} shares no commit with {known.split('/', 2)[2]}"
