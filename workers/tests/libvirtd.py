@@ -40,8 +40,7 @@ def guests(name: str) -> Iterator[int]:
 def repeated(boot: Callable[[], T]) -> T:
     """Return what a boot gives, repeated where its machine vanished, as a worker has it repeated.
 
-    A guest of several CPUs may crash QEMU 7.2: one CPU's thread follows the memory map while another changes it
-    (seen once, a write to a device by `memory_region_dispatch_write` of no region, in a boot of four CPUs).
+    A guest of several CPUs may crash QEMU 7.2: seen once, in memory_region_dispatch_write, while four CPUs booted.
     """
     for _ in range(MOST_ATTEMPTS - 1):
         with suppress(TargetVanished):
