@@ -51,7 +51,7 @@ def work(stopped: Event) -> None:
 
 
 def _do(chore: Callable[[], object]) -> None:
-    """Do a chore; one that fails keeps neither the others nor the work from their turn, as in a fleet."""
+    """Do a chore. If it fails, the other chores, builds and boots go on, as in a fleet."""
     try:
         chore()
     except Exception:
